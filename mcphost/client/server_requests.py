@@ -19,8 +19,7 @@ from mcphost.errors import McphostError
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
-from mcphost.protocol.lifecycle.revisions import ASKS_FOR
-from mcphost.protocol.models.tasks import RELATED_TASK
+from mcphost.protocol.lifecycle.revisions import ASKS_FOR, RELATED_TASK
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Request, RequestId, Response
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from mcphost.lazy_dataclass import dataclass
 
 NAME = "lighthouse"
 TITLE = "Puffin Stack Lighthouse"

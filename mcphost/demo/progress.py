@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from mcphost.demo.tool import DemoCall, Json, text, tool
+from mcphost.demo.tool import DemoCall, text, tool
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.serving.served_request import Json
 
 HARMLESS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 FLOORS = (
@@ -80,14 +82,14 @@ def send_for_supplies(call: DemoCall) -> Json:
 
 
 STORM = (
-    ("debug", "weather", "a cloud the size of a thumb"),
-    ("info", "weather", {"wind": "WSW", "force": 7}),
-    ("notice", "keeper", "closing the shutters"),
-    ("warning", "weather", {"wind": "W", "force": 9, "note": "gale"}),
-    ("error", "lamp", "the clockwork jammed; turning the lens by hand"),
-    ("critical", "weather", ["spray on the gallery", "spray in the tea"]),
-    ("alert", "keeper", "the boathouse door is loose"),
-    ("emergency", "keeper", "we are out of biscuits"),
+    (LogLevel.DEBUG, "weather", "a cloud the size of a thumb"),
+    (LogLevel.INFO, "weather", {"wind": "WSW", "force": 7}),
+    (LogLevel.NOTICE, "keeper", "closing the shutters"),
+    (LogLevel.WARNING, "weather", {"wind": "W", "force": 9, "note": "gale"}),
+    (LogLevel.ERROR, "lamp", "the clockwork jammed; turning the lens by hand"),
+    (LogLevel.CRITICAL, "weather", ["spray on the gallery", "spray in the tea"]),
+    (LogLevel.ALERT, "keeper", "the boathouse door is loose"),
+    (LogLevel.EMERGENCY, "keeper", "we are out of biscuits"),
 )
 MOST_LINES = 500
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mcphost.demo import resources
 from mcphost.demo.lighthouse import SHIPS, Lighthouse
 from mcphost.demo.revisions import trimmed
 from mcphost.demo.state_changes import LOGBOOK_URI
-from mcphost.demo.tool import InvalidParamsError, Json
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.revisions import Revision
+from mcphost.serving.negotiation import InvalidParamsError
+from mcphost.serving.served_request import Json
 
 MOST_VALUES = 100
 
@@ -114,30 +116,27 @@ def suggestions(prompt: object, argument: str, known: Json) -> Sequence[str]:
 
 
 class PromptMethods:
-    """The methods for prompts and completion. ``revision`` returns the one that was negotiated."""
+    """The methods for prompts and completion."""
 
-    def __init__(self, state: Lighthouse, revision: Callable[[], str]) -> None:
-        self._state, self._revision = state, revision
-        self.methods: dict[str, Callable[[Json], Json]] = {
-            "prompts/list": lambda params: {"prompts": [self._listed(each) for each in PROMPTS]},
+    def __init__(self, state: Lighthouse) -> None:
+        self._state = state
+        self.methods: dict[str, Callable[[Json, Revision], Json]] = {
+            "prompts/list": lambda params, revision: {"prompts": [_listed(each, revision) for each in PROMPTS]},
             "prompts/get": self._get,
             "completion/complete": self._complete,
         }
 
-    def _listed(self, prompt: DemoPrompt) -> Json:
-        revision = self._revision()
-        found = trimmed("prompt", prompt.definition(), revision)
-        return found | {"arguments": [trimmed("prompt", each, revision) for each in found["arguments"]]}
-
-    def _get(self, params: Json) -> Json:
+    def _get(self, params: Json, revision: Revision) -> Json:
         prompt, given = find_prompt(params.get("name")), _object(params, "arguments")
         if not all(isinstance(each, str) for each in given.values()):
             raise InvalidParamsError("The arguments of a letter are strings.")
         return {"description": prompt.about, "messages": prompt.messages(given, self._state)}
 
-    def _complete(self, params: Json) -> Json:
+    def _complete(self, params: Json, revision: Revision) -> Json:
         ref, argument = _object(params, "ref"), _object(params, "argument")
-        name, typed = str(argument.get("name")), str(argument.get("value", "")).lower()
+        name, typed = argument.get("name"), argument.get("value")
+        if not isinstance(name, str) or not isinstance(typed, str):
+            raise InvalidParamsError("argument has a name and a value.")
         known = _object(_object(params, "context"), "arguments")
         if ref.get("type") == "ref/prompt":
             choices = suggestions(ref.get("name"), name, known)
@@ -145,8 +144,13 @@ class PromptMethods:
             choices = resources.suggestions(name, known)
         else:
             raise InvalidParamsError("That ref is none of ours.")
-        found = [each for each in choices if each.lower().startswith(typed)]
+        found = [each for each in choices if each.lower().startswith(typed.lower())]
         return {"completion": {"values": found[:MOST_VALUES], "total": len(found), "hasMore": False}}
+
+
+def _listed(prompt: DemoPrompt, revision: Revision) -> Json:
+    found = trimmed("prompt", prompt.definition(), revision)
+    return found | {"arguments": [trimmed("prompt", each, revision) for each in found["arguments"]]}
 
 
 def _object(params: Json, name: str) -> Json:

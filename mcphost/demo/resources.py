@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from mcphost.demo.lighthouse import SHIPS, Lighthouse, Ship
@@ -13,8 +12,13 @@ from mcphost.demo.media import view
 from mcphost.demo.results import CHART, CHART_URI, HANDBOOK, readings
 from mcphost.demo.revisions import trimmed
 from mcphost.demo.state_changes import LOGBOOK_URI, pages
-from mcphost.demo.tool import Json, RpcError
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.revisions import Revision
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.serving.negotiation import RpcError
+from mcphost.serving.served_request import Json
 
+INSTRUMENTS_URI = "lighthouse://instruments"
 SHIPS_URI = "lighthouse://ships/"
 SHIP_TEMPLATE = "lighthouse://ships/{kind}/{name}"
 LAMP = '''\
@@ -69,7 +73,7 @@ RESOURCES = (
         CHART_URI, "puffin-stack", "Chart of Puffin Stack", "text/plain", "Soundings in fathoms.", lambda _: CHART
     ),
     DemoResource(
-        "lighthouse://instruments", "instruments", "Instruments", "application/json", "What they read now.",
+        INSTRUMENTS_URI, "instruments", "Instruments", "application/json", "What they read now.",
         lambda state: json.dumps(readings(state)),
     ),
     DemoResource(
@@ -84,6 +88,9 @@ RESOURCES = (
         lambda _: bytes(range(256)),
     ),
 )  # fmt: skip
+
+CHANGING = (LOGBOOK_URI, INSTRUMENTS_URI)
+"""Resources that change with each call, or all the time: their contents are never fresh."""
 
 TEMPLATES: Sequence[Json] = (
     {
@@ -122,35 +129,31 @@ def _ship(uri: str) -> Ship | None:
 
 
 class ResourceMethods:
-    """The methods for resources and subscriptions. ``revision`` returns the one that was negotiated."""
+    """The methods for resources."""
 
-    def __init__(self, state: Lighthouse, revision: Callable[[], str]) -> None:
-        self._state, self._revision = state, revision
-        self._subscribed: set[str] = set()
-        self.methods: dict[str, Callable[[Json], Json]] = {
-            "resources/list": lambda params: {"resources": self._listed(each.definition() for each in RESOURCES)},
-            "resources/templates/list": lambda params: {"resourceTemplates": self._listed(TEMPLATES)},
+    def __init__(self, state: Lighthouse) -> None:
+        self._state = state
+        self.methods: dict[str, Callable[[Json, Revision], Json]] = {
+            "resources/list": lambda params, revision: {
+                "resources": _listed((each.definition() for each in RESOURCES), revision)
+            },
+            "resources/templates/list": lambda params, revision: {"resourceTemplates": _listed(TEMPLATES, revision)},
             "resources/read": self._read,
             "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._unsubscribe,
+            "resources/unsubscribe": lambda params, revision: {},
         }
 
-    def is_subscribed(self, uri: str) -> bool:
-        return uri in self._subscribed
-
-    def _listed(self, definitions: Iterable[Json]) -> list[Json]:
-        return [trimmed("resource", each, self._revision()) for each in definitions]
-
-    def _read(self, params: Json) -> Json:
+    def _read(self, params: Json, revision: Revision) -> Json:
         contents = read(params.get("uri"), self._state)
         if contents is None:
-            raise RpcError(-32002, f"There is nothing called {params.get('uri')} on the shelf.")
-        return {"contents": [contents]}
+            words = f"There is nothing called {params.get('uri')} on the shelf."
+            raise RpcError(ErrorCode.RESOURCE_NOT_FOUND, words, {"uri": params.get("uri")})
+        return {"contents": [contents]} | ({"ttlMs": 0} if contents["uri"] in CHANGING else {})
 
-    def _subscribe(self, params: Json) -> Json:
-        self._subscribed.add(self._read(params)["contents"][0]["uri"])
+    def _subscribe(self, params: Json, revision: Revision) -> Json:
+        self._read(params, revision)
         return {}
 
-    def _unsubscribe(self, params: Json) -> Json:
-        self._subscribed.discard(str(params.get("uri")))
-        return {}
+
+def _listed(definitions: Iterable[Json], revision: Revision) -> list[Json]:
+    return [trimmed("resource", each, revision) for each in definitions]

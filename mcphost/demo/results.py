@@ -7,7 +7,8 @@ import json
 
 from mcphost.demo.lighthouse import SHIPS, Lighthouse
 from mcphost.demo.media import foghorn, view
-from mcphost.demo.tool import DemoCall, Json, text, tool
+from mcphost.demo.tool import DemoCall, text, tool
+from mcphost.serving.served_request import Json
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
 ANY = "any"

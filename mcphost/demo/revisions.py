@@ -1,83 +1,45 @@
-"""The methods and members of each revision, so that a client gets the shapes of its own."""
+"""The members of each revision, so that a client gets the shapes of its own."""
 
 from __future__ import annotations
 
-from mcphost.demo.tool import Json
+from mcphost.protocol.lifecycle.revisions import Revision
+from mcphost.serving.served_request import Json
 
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Revisions with the initialize handshake."""
-
-NEWEST = REVISIONS[-1]
-MODERN = "2026-07-28"
-"""The revision without it."""
-
-BATCHES = "2025-03-26"
-"""The one revision in which a line may hold an array of messages."""
-
-TASKS = "2025-11-25"
-"""The revision in which a call may be answered later."""
-
-REMOVED = {
-    "capabilities": ("tasks",),
-    "tool": ("execution",),
-    "method": (
-        "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/get",
-        "tasks/list", "tasks/cancel", "tasks/result",
-    ),
-}  # fmt: skip
-"""Removed in the revision without a handshake."""
-
-CAPABILITIES: Json = {
-    "logging": {},
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True},
-    "prompts": {},
-    "completions": {},
-    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
-}
+REMOVED = {"tool": ("execution",), "identity": ("description",)}
+"""Removed in the revisions without a handshake: the identity is in each of their results, and short there."""
 
 SINCE: dict[str, dict[str, str]] = {
-    "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "execution": TASKS},
-    "capabilities": {"completions": "2025-03-26", "tasks": TASKS},
-    "method": {
-        **dict.fromkeys(("server/discover", "subscriptions/listen"), MODERN),
-        **dict.fromkeys(("tasks/get", "tasks/list", "tasks/cancel", "tasks/result"), TASKS),
+    "tool": {
+        "annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "execution": "2025-11-25",
     },
     "resource": {"title": "2025-06-18"},
     "prompt": {"title": "2025-06-18"},
     "identity": {"title": "2025-06-18", "description": "2025-11-25"},
     "result": {"structuredContent": "2025-06-18"},
-    "notifications/progress": {"message": "2025-03-26"},
-}
+    "progress": {"message": "2025-03-26"},
+}  # fmt: skip
 CONTENT_SINCE = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
 
 
-def agreed(asked: object) -> str:
-    """The revision to answer ``initialize`` with."""
-    return asked if isinstance(asked, str) and asked in REVISIONS else NEWEST
+def trimmed(what: str, members: Json, revision: Revision) -> Json:
+    """The members of a tool, an identity, a result or a progress report that the revision knows."""
+    since, removed = SINCE[what], REMOVED.get(what, ()) if revision.modern else ()
+    return {
+        name: value
+        for name, value in members.items()
+        if since.get(name, "") <= revision.version and name not in removed
+    }
 
 
-def has(what: str, name: str, revision: str) -> bool:
-    """True if the revision has this method, or this member of ``what``."""
-    if revision == MODERN and name in REMOVED.get(what, ()):
-        return False
-    return SINCE.get(what, {}).get(name, "") <= revision
-
-
-def trimmed(what: str, members: Json, revision: str) -> Json:
-    """The members of a tool, an identity, a result or a notification's params that the revision knows."""
-    return {name: value for name, value in members.items() if has(what, name, revision)}
-
-
-def trimmed_result(result: Json, revision: str) -> Json:
+def trimmed_result(result: Json, revision: Revision) -> Json:
     """A tool's result for that revision; content it cannot carry becomes a sentence about it."""
-    content = [_carried(block, revision) for block in result["content"]]
+    content = [_carried(block, revision.version) for block in result["content"]]
     return trimmed("result", result, revision) | {"content": content}
 
 
-def _carried(block: Json, revision: str) -> Json:
+def _carried(block: Json, version: str) -> Json:
     kind = block["type"]
-    if CONTENT_SINCE.get(kind, "") <= revision:
+    if CONTENT_SINCE.get(kind, "") <= version:
         return block
     what = block.get("uri") or block.get("mimeType")
-    return {"type": "text", "text": f"({kind}, {what}: revision {revision} cannot carry it)"}
+    return {"type": "text", "text": f"({kind}, {what}: revision {version} cannot carry it)"}

@@ -1,71 +1,20 @@
-"""Requests to the host, and the tools that send them: elicitation by form and URL, roots, sampling."""
+"""The tools that ask the host: elicitation by form and URL, roots, sampling."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from mcphost.demo.lighthouse import SHIPS
-from mcphost.demo.tool import DemoCall, Json, ToolFailedError, text, tool
+from mcphost.demo.tool import DemoCall, ToolFailedError, text, tool
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.serving.served_request import Json
 
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
-
-CHECK_SECONDS = 0.1
-"""Seconds between two checks of whether a waiting call was cancelled."""
-
-
-class RefusedError(Exception):
-    """The host answered with an error, whose message and code this holds."""
-
-
-class ServerRequests:
-    """Pending requests; ``send`` writes a message, ``notify`` a notification."""
-
-    def __init__(self, send: Callable[[Json], None], notify: Callable[[str, Json], None]) -> None:
-        self._send, self._notify = send, notify
-        self._numbers = count(1)
-        self._open: dict[str, _Question] = {}
-
-    def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
-        """The result; None as soon as the call is cancelled. Raises RefusedError."""
-        number, question = f"keeper-{next(self._numbers)}", _Question()
-        self._open[number] = question
-        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        while not question.answered.wait(CHECK_SECONDS):
-            if cancelled.is_set():
-                del self._open[number]
-                self._notify("notifications/cancelled", {"requestId": number, "reason": "nobody waits for it now"})
-                return None
-        return question.result()
-
-    def answered(self, message: Json) -> None:
-        """Take an answer; one to no pending request is dropped."""
-        number = message.get("id")
-        question = self._open.pop(number, None) if isinstance(number, str) else None
-        if question is not None:
-            question.message = message
-            question.answered.set()
-
-
-class _Question:
-    def __init__(self) -> None:
-        self.answered = threading.Event()
-        self.message: Json = {}
-
-    def result(self) -> Json:
-        error: Any = self.message.get("error")
-        if isinstance(error, dict):
-            raise RefusedError(f"{error.get('message')} ({error.get('code')})")
-        result = self.message.get("result")
-        return result if isinstance(result, dict) else {}
-
-
-# Elicitation and roots.
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
 PAGE_SECONDS = 600.0
@@ -106,7 +55,7 @@ _tickets = count(1)
 def sign_guest_book(call: DemoCall) -> Json:
     """Asks you, through your host, to fill in a form, and writes what you answer into the guest book."""
     words: Json = {"message": "Who climbed up to us today?", "requestedSchema": _form(call)}
-    answer = call.ask("elicitation", "elicitation/create", **words)
+    answer = call.ask("elicitation/create", **words)
     if answer.get("action") != "accept":
         return text(f"The page stays empty: the answer was {answer.get('action')}.")
     return text(f"The guest book says: {json.dumps(answer.get('content'), ensure_ascii=False)}")
@@ -122,7 +71,6 @@ def stamp_ticket(call: DemoCall) -> Json:
         threading.Thread(target=office.serve_forever, daemon=True).start()
         try:
             answer = call.ask(
-                "elicitation",
                 "elicitation/create",
                 mode="url",
                 message="The ticket office is downstairs. Come and have your ticket stamped.",
@@ -139,7 +87,7 @@ def stamp_ticket(call: DemoCall) -> Json:
 @tool("Look at your charts", hints=READS, slow=True)
 def look_at_charts(call: DemoCall) -> Json:
     """Asks your host which folders this server may know of, and reports the answer. It opens none of them."""
-    answer = call.ask("roots", "roots/list")
+    answer = call.ask("roots/list")
     roots = [root for root in answer.get("roots", ()) if isinstance(root, dict)]
     if not roots:
         return text("You brought no charts, or keep them to yourself.")
@@ -162,7 +110,7 @@ def _stamped(call: DemoCall, ticket: str, visited: threading.Event) -> Json:
         waited += 0.5
         if waited >= PAGE_SECONDS:
             raise ToolFailedError("The ticket office has closed: nobody came.")
-    call.notify("notifications/elicitation/complete", {"elicitationId": ticket})
+    call.complete_elicitation(ticket)
     return text(f"{ticket} is stamped. Mind the steps.")
 
 
@@ -211,11 +159,11 @@ def write_verse(call: DemoCall) -> Json:
     messages = [_said(f"Write a verse of four lines about {call.arguments['about']}.")]
     looks = call.offers("sampling", "tools")
     for left in reversed(range(ROUNDS + 1)):
-        answer = call.ask("sampling", "sampling/createMessage", **_request(messages, looks, left))
+        answer = call.ask("sampling/createMessage", **_request(messages, looks, left))
         uses = [block for block in _blocks(answer) if block.get("type") == "tool_use"]
         if not uses or not left:
             break
-        call.log("info", f"the poet looks out of the window ({left} looks left)", "poets")
+        call.log(LogLevel.INFO, f"the poet looks out of the window ({left} looks left)", "poets")
         messages.append({"role": "assistant", "content": _blocks(answer)})
         messages.append({"role": "user", "content": [_seen(use) for use in uses]})
     verse = "\n".join(str(block.get("text")) for block in _blocks(answer) if block.get("type") == "text")

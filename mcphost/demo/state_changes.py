@@ -8,7 +8,10 @@ from dataclasses import replace
 from typing import NoReturn
 
 from mcphost.demo.lighthouse import LENSES, SHIPS, Lighthouse
-from mcphost.demo.tool import DemoCall, DemoTool, InvalidParamsError, Json, ToolFailedError, text, tool
+from mcphost.demo.tool import DemoCall, DemoTool, ToolFailedError, text, tool
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.serving.negotiation import InvalidParamsError
+from mcphost.serving.served_request import Json
 
 WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 DESTROYS = WRITES | {"destructiveHint": True}
@@ -89,7 +92,7 @@ def keep_logbook(call: DemoCall) -> Json:
         call.state.logbook.append(call.arguments)
         number = len(call.state.logbook)
     call.resource_changed(LOGBOOK_URI)
-    call.log("info", f"entry {number} by {call.arguments['keeper']}", "logbook")
+    call.log(LogLevel.INFO, f"entry {number} by {call.arguments['keeper']}", "logbook")
     return text(f"Entry {number} is written. The ink dries slowly out here.")
 
 

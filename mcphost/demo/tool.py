@@ -4,75 +4,47 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from queue import SimpleQueue
+from typing import Any
 
 from mcphost.demo.lighthouse import Lighthouse
-
-Json = dict[str, Any]
-
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+from mcphost.demo.revisions import trimmed
+from mcphost.json_values import as_dict
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.serving.negotiation import UndeclaredError
+from mcphost.serving.served_request import ClientAnswer, Json, ServedRequest
+from mcphost.serving.session import ServerSession
 
 
 class ToolFailedError(Exception):
     """The tool ran and failed: a result with ``isError``, which a model can read."""
 
 
-class RpcError(Exception):
-    """A request that gets an error: its JSON-RPC code and a sentence."""
-
-    def __init__(self, code: int, sentence: str) -> None:
-        super().__init__(code, sentence)
-
-
-class InvalidParamsError(RpcError):
-    def __init__(self, sentence: str) -> None:
-        super().__init__(-32602, sentence)
-
-
 class CallCancelledError(Exception):
     """The client cancelled the call: nothing is answered."""
 
 
-class Outbox(Protocol):
-    """Sends what a call has to say besides its result."""
-
-    def notify(self, method: str, params: Json | None = None) -> None:
-        """Send a notification."""
-
-    def log(self, level: str, data: Any, logger: str) -> None:
-        """Send a log message, if the client wants to see that level."""
-
-    def resource_changed(self, uri: str) -> None:
-        """Send a notification if the client subscribed to that resource."""
-
-    def offered(self, capability: str) -> Json | None:
-        """The client's declaration of this capability; None without one."""
-
-    def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
-        """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
-
-
 class DemoCall:
-    """A running call: its arguments, the lighthouse it acts on, and what it can send."""
+    """A running call: its arguments, the lighthouse it acts on, and what it can send.
 
-    def __init__(self, arguments: Json, state: Lighthouse, outbox: Outbox, token: str | int | None = None) -> None:
+    Its methods may be called from any thread; ``lock`` is that of the session.
+    """
+
+    def __init__(
+        self,
+        arguments: Json,
+        state: Lighthouse,
+        request: ServedRequest,
+        session: ServerSession,
+        lock: AbstractContextManager[bool],
+    ) -> None:
         self.arguments = arguments
         self.state = state
-        self._outbox = outbox
-        self._token = token
-        self.last_message = ""
-        """The last message of its progress."""
+        self._request, self._session, self._lock = request, session, lock
         self._cancelled = threading.Event()
-
-    def cancel(self) -> None:
-        """End the present or next `wait` of this call."""
-        self._cancelled.set()
-
-    @property
-    def cancelled(self) -> bool:
-        """True once the client has cancelled the call."""
-        return self._cancelled.is_set()
+        request.on_cancel = self._cancelled.set
 
     def wait(self, seconds: float) -> None:
         """Sleep; raises CallCancelledError as soon as the call is cancelled."""
@@ -81,43 +53,53 @@ class DemoCall:
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report progress, if the client gave a token for it."""
-        self.last_message = message or self.last_message
-        if self._token is None:
-            return
-        report: Json = {"progressToken": self._token, "progress": done}
+        report: Json = {"progress": done}
         if total is not None:
             report["total"] = total
         if message:
             report["message"] = message
-        self._outbox.notify("notifications/progress", report)
+        with self._lock:
+            self._request.progress(trimmed("progress", report, self._request.revision))
 
-    def log(self, level: str, data: Any, logger: str = "keeper") -> None:
+    def log(self, level: LogLevel, data: Any, logger: str = "keeper") -> None:
         """Send a log message."""
-        self._outbox.log(level, data, logger)
+        with self._lock:
+            self._request.log(level, data, logger)
 
     def offers(self, capability: str, part: str) -> bool:
         """True if the client declared this part of a capability."""
-        return part in (self._outbox.offered(capability) or {})
+        return part in as_dict(self._request.declaration.capabilities.get(capability))
 
-    def ask(self, capability: str, method: str, **params: Any) -> Json:
-        """Send a request; the client's answer. Raises CallCancelledError; ToolFailedError without the capability."""
-        if self._outbox.offered(capability) is None:
-            raise ToolFailedError(f"Your host does not answer this: it declares no {capability}.")
-        answer = self._outbox.ask(method, params, self._cancelled)
-        if answer is None:
+    def ask(self, method: str, **params: Any) -> Json:
+        """Send a request; the client's answer. Raises CallCancelledError; ToolFailedError if the client refuses."""
+        answers: SimpleQueue[ClientAnswer] = SimpleQueue()
+        try:
+            with self._lock:
+                self._request.ask(method, params, answers.put)
+        except UndeclaredError as error:
+            if self._request.revision.modern:
+                raise
+            raise ToolFailedError(f"Your host does not answer this. {error.message}") from None
+        answer = answers.get()
+        if answer.error is not None:
+            raise ToolFailedError(f"Your host refused: {answer.error.message} ({answer.error.code})")
+        if answer.result is None:
             raise CallCancelledError
-        return answer
+        return dict(answer.result)
 
-    def notify(self, method: str, params: Json) -> None:
-        self._outbox.notify(method, params)
+    def complete_elicitation(self, elicitation_id: str) -> None:
+        with self._lock:
+            self._request.complete_elicitation(elicitation_id)
 
     def resource_changed(self, uri: str) -> None:
         """Notify a subscribed client of the changed resource."""
-        self._outbox.resource_changed(uri)
+        with self._lock:
+            self._session.resource_updated(uri)
 
     def tools_changed(self) -> None:
         """Notify the client of the changed list of tools."""
-        self._outbox.notify("notifications/tools/list_changed")
+        with self._lock:
+            self._session.list_changed("tools")
 
 
 Run = Callable[[DemoCall], Json]

@@ -11,9 +11,9 @@ import pytest
 from mcphost.client import tasks
 from mcphost.client.client import RequestTimeouts
 from mcphost.errors import InvalidResult, RequestTimeout, ServerError, TaskStopped
-from mcphost.protocol.lifecycle.revisions import V2025_06_18, V2025_11_25, Revision
+from mcphost.protocol.lifecycle.revisions import RELATED_TASK, V2025_06_18, V2025_11_25, Revision
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.models.tasks import RELATED_TASK, Task
+from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Notification, Request

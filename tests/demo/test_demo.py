@@ -245,7 +245,7 @@ def test_a_ship_that_does_not_answer_is_a_failure_of_the_tool(keeper: Keeper) ->
 
 
 def test_a_lone_surrogate_leaves_the_line_valid_utf_8(keeper: Keeper) -> None:
-    assert "?" in keeper.call("flash_lamp", message="\ud800")["content"][0]["text"]
+    assert "\N{REPLACEMENT CHARACTER}" in keeper.call("flash_lamp", message="\ud800")["content"][0]["text"]
 
 
 def test_putting_out_the_light_ends_the_server_without_an_answer(keeper: Keeper) -> None:

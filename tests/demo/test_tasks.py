@@ -45,7 +45,7 @@ def test_a_task_is_cancelled_once(keeper: Keeper) -> None:
     if not any(message.get("id") == waiting for message in keeper.heard):
         keeper.answer(waiting)
     (error,) = (message["error"] for message in keeper.heard if message.get("id") == waiting)
-    assert error["message"] == "That errand was called off: it brought nothing."
+    assert error["message"] == "This task was cancelled, and has no result."
     assert asked(keeper, "cancel", name)["error"]["code"] == -32602
     assert asked(keeper, "get", name)["result"]["status"] == "cancelled"
 

@@ -74,6 +74,9 @@ META_PREFIX: Final = "io.modelcontextprotocol/"
 
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+"""The member of ``_meta`` that names the task of a message."""
+
 _MODERN_CAPABILITY: Final[Mapping[str, str]] = {
     "tools/list": "tools",
     "tools/call": "tools",
@@ -92,6 +95,10 @@ NEEDED_EXTENSION: Final[Mapping[str, str]] = {
     "tasks/cancel": TASKS_EXTENSION,
 }
 """The extension that each method without a handshake requires of both sides."""
+
+_WITHOUT_CAPABILITY: Final = frozenset({"initialize", "ping"})
+_WITHOUT_CAPABILITY_MODERN: Final = frozenset({"server/discover", "subscriptions/listen"})
+"""Requests that need no capability of the server."""
 
 REMOVED_METHODS: Final = frozenset(
     {
@@ -140,6 +147,15 @@ def missing_capability(method: str, capabilities: Mapping[str, Any], revision: R
         return None if has_extension(extension, capabilities) else extension
     needed = (_MODERN_CAPABILITY if revision.modern else NEEDED_CAPABILITY).get(method)
     return None if needed is None or offers(needed, capabilities, revision) else needed
+
+
+def serves(method: str, capabilities: Mapping[str, Any], revision: Revision) -> bool:
+    """True if a server with these capabilities has the request ``method`` in this revision."""
+    if revision.modern:
+        known = _WITHOUT_CAPABILITY_MODERN | _MODERN_CAPABILITY.keys() | NEEDED_EXTENSION.keys()
+    else:
+        known = _WITHOUT_CAPABILITY | NEEDED_CAPABILITY.keys()
+    return method in known and missing_capability(method, capabilities, revision) is None
 
 
 def has_extension(extension: str, capabilities: Mapping[str, Any]) -> bool:

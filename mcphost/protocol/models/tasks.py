@@ -17,9 +17,6 @@ from mcphost.protocol.lifecycle.results import ServerInput, read_inputs
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.wire.jsonrpc import ErrorObject, words_in
 
-RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
-"""The member of ``_meta`` that names the task of a message."""
-
 TASK_ID_LENGTH: Final = 1024
 """Characters of a task's id, which each request for the task repeats in a header: a longer one would be refused."""
 

@@ -1,0 +1,84 @@
+"""Requests that wait for the client's next attempt, by the state that goes out and comes back.
+
+The state is a random name for what is kept here. It is valid once, for a while, and for the same request only.
+
+Specification: 2026-07-28 basic/patterns/mrtr.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from mcphost.serving.negotiation import InvalidParamsError
+from mcphost.serving.served_request import ClientAnswer, Json, ServedRequest
+
+ROUND_SECONDS: Final = 3_600.0
+"""For a person to answer; the client may never try again."""
+
+WAITING_REQUESTS: Final = 64
+"""Requests of one client that wait; the oldest are given up, since no user answers that many."""
+
+_OF_THE_ROUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
+
+
+class Rounds:
+    """The waiting requests of one client; ``clock`` returns monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waiting: dict[str, tuple[float, ServedRequest]] = {}
+
+    def park(self, request: ServedRequest) -> Json:
+        """The result that asks the client for what the request needs."""
+        state = os.urandom(16).hex()
+        self._waiting[state] = self._clock() + ROUND_SECONDS, request
+        if len(self._waiting) > WAITING_REQUESTS:
+            self._give_up(next(iter(self._waiting)))
+        needs = {key: {"method": ask.method, "params": ask.params} for key, ask in request.asks.items()}
+        return {"resultType": "input_required", "inputRequests": needs, "requestState": state}
+
+    def take(self, method: str, params: Json) -> ServedRequest:
+        """The request that this attempt continues. Raises InvalidParamsError."""
+        state = params["requestState"]
+        _, request = self._waiting.get(state, (0.0, None)) if isinstance(state, str) else (0.0, None)
+        if request is None:
+            raise InvalidParamsError("This requestState is not known, or not any more. Call again without it.")
+        if request.method != method or _core(request.params) != _core(params):
+            raise InvalidParamsError("This requestState belongs to another request.")
+        responses_in(params)
+        del self._waiting[state]
+        return request
+
+    def expire(self) -> None:
+        """Give up the requests whose time is over."""
+        now = self._clock()
+        for state in [state for state, (until, _) in self._waiting.items() if until <= now]:
+            self._give_up(state)
+
+    def clear(self) -> None:
+        for state in list(self._waiting):
+            self._give_up(state)
+
+    def _give_up(self, state: str) -> None:
+        _, request = self._waiting.pop(state)
+        request.cancel()
+
+
+def answer_asks(request: ServedRequest, params: Json) -> None:
+    """Pass on the client's responses. Those to no open ask are ignored. Raises InvalidParamsError."""
+    for key, response in responses_in(params).items():
+        request.answer(key, ClientAnswer(response))
+
+
+def responses_in(params: Json) -> dict[str, dict[str, Any]]:
+    """The ``inputResponses``. Raises InvalidParamsError."""
+    responses = params.get("inputResponses", {})
+    if not isinstance(responses, dict) or not all(isinstance(each, dict) for each in responses.values()):
+        raise InvalidParamsError("inputResponses is not an object of objects.")
+    return responses
+
+
+def _core(params: Json) -> Json:
+    return {name: value for name, value in params.items() if name not in _OF_THE_ROUND}

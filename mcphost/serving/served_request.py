@@ -1,0 +1,191 @@
+"""One request of a client, from its arrival to its answer.
+
+What it asks of the client is a request of its own in the era of handshakes. A modern request asks by a result that
+requires input, and continues with the client's next attempt. A task asks in its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NamedTuple, Protocol
+
+from mcphost.json_values import as_dict
+from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, RELATED_TASK, Revision
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.serving.batches import AnswerBatch
+from mcphost.serving.negotiation import ClientDeclaration, RpcError
+
+RequestKey = int | str
+Json = dict[str, Any]
+
+
+class ClientAnswer(NamedTuple):
+    """The client's answer to a request of the server; with neither member, none will come."""
+
+    result: Mapping[str, Any] | None = None
+    error: RpcError | None = None
+
+
+class ClientAsk(NamedTuple):
+    """An open request to the client."""
+
+    method: str
+    params: Mapping[str, Any]
+    take: Callable[[ClientAnswer], None]
+
+
+class RequestOwner(Protocol):
+    """Sends what a request has to say."""
+
+    def send(self, message: Any) -> None: ...
+
+    def log(self, level: LogLevel, data: Any, logger: str) -> None: ...
+
+    def new_key(self) -> str: ...
+
+    def asked(self, request: ServedRequest, key: str) -> None:
+        """The request has opened an ask."""
+
+    def withdrawn(self, request: ServedRequest, key: str) -> None:
+        """The request no longer waits for this ask."""
+
+    def finished(self, request: ServedRequest, outcome: Json) -> None:
+        """The request has ended, with ``result`` or ``error``."""
+
+
+class ServedRequest:
+    """A request as it is served. Nothing here waits; after its end, calls have no effect."""
+
+    def __init__(
+        self, owner: RequestOwner, key: RequestKey, method: str, params: Json, declaration: ClientDeclaration
+    ) -> None:
+        self._owner = owner
+        self.key: RequestKey | None = key
+        """The client's id; None while the request waits for the next attempt, and once it is a task."""
+        self.method, self.params, self.declaration = method, params, declaration
+        self.batch: AnswerBatch | None = None
+        self.asks: dict[str, ClientAsk] = {}
+        self.on_cancel: Callable[[], None] = _nothing
+        """Called when the answer is no longer awaited."""
+        self.over = False
+        self.outcome: Json | None = None
+        """The outcome of a request that ended while it waited for the next attempt."""
+        self.task_id: str | None = None
+        self.message = ""
+        """The last message of its progress."""
+        self._token = _token_in(params)
+        self._reported = -inf
+
+    @property
+    def revision(self) -> Revision:
+        return self.declaration.revision
+
+    def progress(self, report: Mapping[str, Any]) -> None:
+        """Send progress, if the client gave a token for it; ``report`` has no token."""
+        self.message = report.get("message") or self.message
+        silent = self._token is None or (self.revision.modern and self.task_id is not None)
+        # It must grow, and clients count on that.
+        if self.over or silent or report["progress"] <= self._reported:
+            return
+        self._reported = report["progress"]
+        params = {"progressToken": self._token, **self.related(report)}
+        self._owner.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+    def log(self, level: LogLevel, data: Any, logger: str) -> None:
+        """Send a log message, if the client wants that level."""
+        if self.over:
+            return
+        if not self.revision.modern:
+            self._owner.log(level, data, logger)
+            return
+        least = self.declaration.log_level
+        if self.key is not None and least is not None and level >= least:
+            self._owner.send(log_message(level, data, logger))
+
+    def ask(self, method: str, params: Mapping[str, Any], take: Callable[[ClientAnswer], None]) -> None:
+        """Ask the client; ``take`` gets its answer. Raises UndeclaredError, and RpcError if this request may not."""
+        self.declaration.require(method, params)
+        if self.revision.modern and self.method not in MAY_NEED_INPUT:
+            raise RpcError(ErrorCode.INTERNAL_ERROR, f"{self.method} cannot ask for input.")
+        if self.over:
+            take(ClientAnswer())
+            return
+        key = self._owner.new_key()
+        self.asks[key] = ClientAsk(method, _in_revision(params, self.revision), take)
+        self._owner.asked(self, key)
+
+    def related(self, params: Mapping[str, Any]) -> Json:
+        """The params of a message with the name of the task that it is about, in the older dialect of tasks."""
+        if self.task_id is None or self.revision.modern:
+            return dict(params)
+        return {**params, "_meta": {**as_dict(params.get("_meta")), RELATED_TASK: {"taskId": self.task_id}}}
+
+    def complete_elicitation(self, elicitation_id: str) -> None:
+        """Announce that the user did what a URL elicitation was for; modern revisions have no such notice."""
+        if not self.over and not self.revision.modern:
+            params = {"elicitationId": elicitation_id}
+            self._owner.send({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params})
+
+    def answer(self, key: str, answer: ClientAnswer) -> None:
+        """Pass on the client's answer; one to no open ask is dropped."""
+        ask = self.asks.pop(key, None)
+        if ask is not None:
+            ask.take(answer)
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        self._end({"result": dict(result)})
+
+    def fail(self, error: RpcError) -> None:
+        self._end({"error": error.as_object()})
+
+    def cancel(self) -> None:
+        """End without an answer."""
+        if not self.over:
+            self.over = True
+            self._release()
+            self.on_cancel()
+
+    def suspend(self) -> None:
+        """Continue without the client's id, until `resume`, or as a task."""
+        self.key = None
+        if self.revision.modern:
+            self._token = None
+
+    def resume(self, key: RequestKey, params: Json, declaration: ClientDeclaration) -> None:
+        """Continue with the client's next attempt."""
+        self.key, self.declaration = key, declaration
+        self._token, self._reported = _token_in(params), -inf
+
+    def _end(self, outcome: Json) -> None:
+        if not self.over:
+            self.over = True
+            self._release()
+            self._owner.finished(self, outcome)
+
+    def _release(self) -> None:
+        while self.asks:
+            key, ask = self.asks.popitem()
+            self._owner.withdrawn(self, key)
+            ask.take(ClientAnswer())
+
+
+def log_message(level: LogLevel, data: Any, logger: str) -> Json:
+    params = {"level": level.wire, "logger": logger, "data": data}
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+
+
+def _in_revision(params: Mapping[str, Any], revision: Revision) -> Json:
+    """The params of an ask without the members that the revision lacks."""
+    unknown = "elicitationId" if revision.modern else "mode" if "url" not in revision.elicitation else ""
+    return {name: value for name, value in params.items() if name != unknown}
+
+
+def _token_in(params: Json) -> RequestKey | None:
+    token = as_dict(params.get("_meta")).get("progressToken")
+    return token if type(token) in (int, str) else None
+
+
+def _nothing() -> None:
+    pass

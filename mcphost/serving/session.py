@@ -1,0 +1,382 @@
+"""The server's side of one client's session, in both eras: messages in, messages out, and requests to a port.
+
+Nothing here waits. A modern request is served without a handshake, on its own; all others follow ``initialize``.
+
+Specification: basic/lifecycle, basic/utilities, server; 2026-07-28 basic/patterns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Final, Protocol
+
+from mcphost.json_values import as_dict
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_HANDSHAKE, Revision
+from mcphost.protocol.limits import BATCH_ITEMS, JSON_DEPTH
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.strict_json import Refused, parse
+from mcphost.serving.batches import AnswerBatch
+from mcphost.serving.listeners import Listeners
+from mcphost.serving.negotiation import (
+    ClientDeclaration,
+    InvalidParamsError,
+    RpcError,
+    ServerIntroduction,
+    agreed,
+    check_method,
+    declaration_in,
+    log_level,
+    versions,
+)
+from mcphost.serving.rounds import Rounds, answer_asks
+from mcphost.serving.served_request import ClientAnswer, Json, RequestKey, ServedRequest, log_message
+from mcphost.serving.tasks import ServedTask, TaskBook
+
+OPEN_REQUESTS: Final = 1_000
+"""Requests of one client in flight: more are not awaited, but sent in error."""
+
+CACHEABLE: Final = frozenset(
+    {
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    }
+)
+"""Requests whose modern results say how long they are fresh."""
+
+MODERN_MEMBERS: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""Members of results that only the modern revisions have."""
+
+
+class ServedContent(Protocol):
+    """The server's content, which a session calls; nothing of it may wait."""
+
+    def introduction(self, revision: Revision) -> ServerIntroduction: ...
+
+    def opened(self) -> None:
+        """The client has ended the handshake."""
+
+    def begin(self, request: ServedRequest) -> None:
+        """Begin to serve a request for lists, tools, resources, prompts or completions.
+
+        Raises RpcError to refuse it. Results have the shape of the newest revision.
+        """
+
+
+class ServerSession:
+    """One client. ``send`` takes messages to write; ``clock`` returns monotonic seconds."""
+
+    def __init__(
+        self, content: ServedContent, send: Callable[[Any], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._content, self._write = content, send
+        self._client: ClientDeclaration | None = None
+        """The declaration of the handshake; None before."""
+        self._opened = self._closed = False
+        self._level = LogLevel.INFO
+        self._subscribed: set[str] = set()
+        self._running: dict[RequestKey, ServedRequest] = {}
+        self._asked: dict[str, ServedRequest] = {}
+        self._keys = count(1)
+        self._rounds = Rounds(clock)
+        self._listeners = Listeners(self.send)
+        self._tasks = TaskBook(self._announce_task)
+        self._methods: dict[str, Callable[[ServedRequest], Json | None]] = {
+            "ping": lambda request: {},
+            "logging/setLevel": self._set_level,
+            "server/discover": self._discover,
+            "subscriptions/listen": self._listen,
+            "tasks/get": self._tasks.get,
+            "tasks/update": self._tasks.update,
+            "tasks/cancel": self._tasks.cancel,
+            "tasks/list": self._tasks.list,
+            "tasks/result": self._tasks.result,
+        }
+
+    # From the client.
+
+    def receive(self, line: bytes) -> None:
+        """Take a line of JSON."""
+        try:
+            value = parse(line, JSON_DEPTH)
+        except Refused as refused:
+            self._refuse(RpcError(ErrorCode.PARSE_ERROR, f"This line was not read: {refused}."))
+        else:
+            self.take(value)
+
+    def take(self, value: Any) -> None:
+        """Take a parsed message, or a batch."""
+        self._rounds.expire()
+        if not isinstance(value, list):
+            self._take(value, None)
+        elif self._client is None or not self._client.revision.batches or not value:
+            self._refuse(_invalid("A message is one JSON object."))
+        elif len(value) > BATCH_ITEMS:
+            self._refuse(_invalid(f"A batch has at most {BATCH_ITEMS} messages."))
+        else:
+            with AnswerBatch(self.send) as batch:
+                for each in value:
+                    self._take(each, batch)
+
+    def close(self) -> None:
+        """The client is gone, or goes: end everything."""
+        self._listeners.close()
+        self._closed = True
+        self._rounds.clear()
+        self._tasks.close()
+        for request in list(self._running.values()):
+            request.cancel()
+        self._running.clear()
+
+    # From the content.
+
+    def log(self, level: LogLevel, data: Any, logger: str) -> None:
+        """Send a log message that belongs to no request; modern clients get none."""
+        if self._client is not None and level >= self._level:
+            self.send(log_message(level, data, logger))
+
+    def list_changed(self, kind: str) -> None:
+        """Announce a changed list: ``tools``, ``prompts`` or ``resources``."""
+        if self._opened and as_dict(self._capabilities().get(kind)).get("listChanged"):
+            self.send({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
+        self._listeners.list_changed(kind)
+
+    def resource_updated(self, uri: str) -> None:
+        """Announce a changed resource to a client that wants to know."""
+        if uri in self._subscribed:
+            self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
+        self._listeners.resource_updated(uri)
+
+    def start_task(self, request: ServedRequest) -> None:
+        """Answer a call with a task, which brings its outcome; only where `may_start_task`. Raises RpcError."""
+        key = request.key
+        assert key is not None
+        self._answer(request, key, {"result": self._tasks.start(request)})
+
+    # From requests (`RequestOwner`).
+
+    def send(self, message: Any) -> None:
+        if not self._closed:
+            self._write(message)
+
+    def new_key(self) -> str:
+        return f"ask-{next(self._keys)}"
+
+    def asked(self, request: ServedRequest, key: str) -> None:
+        if not request.revision.modern:
+            self._asked[key] = request
+            method, params, _ = request.asks[key]
+            self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": request.related(params)})
+        elif request.key is not None:
+            self._park(request)
+        if request.task_id is not None:
+            self._tasks.change(request)
+
+    def withdrawn(self, request: ServedRequest, key: str) -> None:
+        if self._asked.pop(key, None) is not None:
+            params = {"requestId": key, "reason": "The call that asked is over."}
+            self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+    def finished(self, request: ServedRequest, outcome: Json) -> None:
+        if request.task_id is not None:
+            self._tasks.end(request, outcome)
+        elif request.key is None:
+            request.outcome = outcome
+        else:
+            self._answer(request, request.key, outcome)
+
+    # One message.
+
+    def _take(self, message: Any, batch: AnswerBatch | None) -> None:
+        given = as_dict(message).get("id") if "method" in as_dict(message) else None
+        key = given if type(given) in (int, str) else None
+        try:
+            if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+                raise _invalid("A message is a JSON object of JSON-RPC 2.0.")
+            if "method" not in message:
+                self._take_answer(message)
+            elif "id" in message:
+                self._take_request(message, key, batch)
+            else:
+                self._take_notification(message)
+        except RpcError as error:
+            self._refuse(error, batch, key)
+
+    def _take_request(self, message: Json, key: RequestKey | None, batch: AnswerBatch | None) -> None:
+        if key is None:
+            raise _invalid("An id is a string or an integer.")
+        request = self._opened_request(key, message)
+        try:
+            if batch is not None:
+                request.batch = batch
+                batch.add()
+            self._running[key] = request
+            self._serve(request)
+        except RpcError as error:
+            request.fail(error)
+
+    def _opened_request(self, key: RequestKey, message: Json) -> ServedRequest:
+        method, params = message["method"], message.get("params")
+        params = {} if params is None else params
+        if type(method) is not str:
+            raise _invalid("A method is a string.")
+        if key in self._running:
+            raise _invalid("A request with this id is open.")
+        declaration = (declaration_in(params) if isinstance(params, dict) else None) or self._client
+        known = declaration or ClientDeclaration(NEWEST_HANDSHAKE, {}, {})
+        check_method(method, known, self._content.introduction(known.revision))
+        if not isinstance(params, dict):
+            raise InvalidParamsError("params is not an object.")
+        if declaration is None and method not in ("initialize", "ping"):
+            raise _invalid("Send initialize first.")
+        if len(self._running) >= OPEN_REQUESTS:
+            raise _invalid(f"{OPEN_REQUESTS} requests are open.")
+        if method == "initialize" and self._client is not None:
+            raise _invalid("A session has one initialize request.")
+        return ServedRequest(self, key, method, params, known)
+
+    def _serve(self, request: ServedRequest) -> None:
+        if request.method == "initialize":
+            request.finish(self._initialize(request))
+        elif request.revision.modern and "requestState" in request.params:
+            self._continue(request)
+        elif own := self._methods.get(request.method):
+            if request.revision.modern and request.method.startswith("tasks/"):
+                request.declaration.require_tasks()
+            if (result := own(request)) is not None:
+                request.finish(result)
+        else:
+            self._content.begin(request)
+
+    def _continue(self, attempt: ServedRequest) -> None:
+        """Go on with the request that waits for this attempt."""
+        request, key = self._rounds.take(attempt.method, attempt.params), attempt.key
+        assert key is not None
+        self._running[key] = request
+        request.resume(key, attempt.params, attempt.declaration)
+        if request.outcome is not None:
+            self._answer(request, key, request.outcome)
+            return
+        answer_asks(request, attempt.params)
+        if request.asks and request.key is not None:
+            self._park(request)
+
+    def _park(self, request: ServedRequest) -> None:
+        key = request.key
+        assert key is not None
+        request.suspend()
+        self._answer(request, key, {"result": self._rounds.park(request)})
+
+    def _take_notification(self, message: Json) -> None:
+        method, params = message["method"], as_dict(message.get("params"))
+        if method == "notifications/initialized" and self._client is not None and not self._opened:
+            self._opened = True
+            self._content.opened()
+        elif method == "notifications/cancelled":
+            key = params.get("requestId")
+            request = self._running.pop(key, None) if isinstance(key, int | str) and type(key) is not bool else None
+            if request is not None:
+                request.cancel()
+                if request.batch is not None:
+                    request.batch.settle(None)
+
+    def _take_answer(self, message: Json) -> None:
+        key = message.get("id")
+        request = self._asked.pop(key, None) if isinstance(key, str) else None
+        if request is None or key is None:
+            return
+        error = message.get("error")
+        if isinstance(error, dict):
+            code, words = error.get("code"), error.get("message")
+            refusal = RpcError(code if type(code) is int else 0, str(words), error.get("data"))
+            request.answer(key, ClientAnswer(error=refusal))
+        else:
+            request.answer(key, ClientAnswer(as_dict(message.get("result"))))
+        if request.task_id is not None and not request.over:
+            self._tasks.change(request)
+
+    # Answers.
+
+    def _answer(self, request: ServedRequest, key: RequestKey, outcome: Json) -> None:
+        self._running.pop(key, None)
+        if "result" in outcome:
+            self._note_subscription(request)
+            outcome = {"result": self._shaped(request, outcome["result"])}
+        elif request.revision.modern and outcome["error"]["code"] == ErrorCode.RESOURCE_NOT_FOUND:
+            outcome = {"error": {**outcome["error"], "code": int(ErrorCode.INVALID_PARAMS)}}
+        answer = {"jsonrpc": "2.0", "id": key, **outcome}
+        if request.batch is None:
+            self.send(answer)
+        else:
+            request.batch.settle(answer)
+
+    def _refuse(self, error: RpcError, batch: AnswerBatch | None = None, key: RequestKey | None = None) -> None:
+        answer = {"jsonrpc": "2.0", "id": key, "error": error.as_object()}
+        if batch is None:
+            self.send(answer)
+        else:
+            batch.add()
+            batch.settle(answer)
+
+    def _shaped(self, request: ServedRequest, result: Mapping[str, Any]) -> Json:
+        """The result with the members that its era has."""
+        if not request.revision.modern:
+            return {name: value for name, value in result.items() if name not in MODERN_MEMBERS}
+        identity = self._content.introduction(request.revision).identity
+        meta = {**as_dict(result.get("_meta")), f"{META_PREFIX}serverInfo": identity}
+        fresh = {"ttlMs": 0, "cacheScope": "private"}
+        hints = fresh if request.method in CACHEABLE and result.get("resultType") != "input_required" else {}
+        return {"resultType": "complete", **hints, **result, "_meta": meta}
+
+    def _note_subscription(self, request: ServedRequest) -> None:
+        uri = request.params.get("uri")
+        if request.method == "resources/subscribe" and isinstance(uri, str):
+            self._subscribed.add(uri)
+        elif request.method == "resources/unsubscribe" and isinstance(uri, str):
+            self._subscribed.discard(uri)
+
+    # Methods of the session itself.
+
+    def _initialize(self, request: ServedRequest) -> Json:
+        params, revision = request.params, agreed(request.params.get("protocolVersion"))
+        self._client = ClientDeclaration(
+            revision, as_dict(params.get("capabilities")), as_dict(params.get("clientInfo"))
+        )
+        introduction = self._content.introduction(revision)
+        shared = introduction.under(revision)
+        return {"protocolVersion": revision.version, "serverInfo": introduction.identity, **shared}
+
+    def _discover(self, request: ServedRequest) -> Json:
+        introduction = self._content.introduction(request.revision)
+        return {
+            "supportedVersions": versions(),
+            "ttlMs": introduction.fresh_milliseconds,
+            **introduction.under(request.revision),
+        }
+
+    def _set_level(self, request: ServedRequest) -> Json:
+        self._level = log_level(request.params.get("level"))
+        return {}
+
+    def _listen(self, request: ServedRequest) -> None:
+        self._listeners.listen(request, self._content.introduction(request.revision).capabilities)
+
+    def _capabilities(self) -> Mapping[str, Any]:
+        revision = NEWEST_HANDSHAKE if self._client is None else self._client.revision
+        return self._content.introduction(revision).capabilities
+
+    def _announce_task(self, task: ServedTask) -> None:
+        if task.request.revision.modern:
+            self._listeners.task_changed(task.whole())
+        else:
+            self.send({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task.summary()})
+
+
+def _invalid(words: str) -> RpcError:
+    return RpcError(ErrorCode.INVALID_REQUEST, words)
