@@ -40,10 +40,16 @@ class AgentTwin:
     """Seconds without a message for the call, after which it gives up."""
     limit: float = inf
     """Seconds after which it gives up in any case."""
-    cancels_silence: int = 1
-    """Notifications that it writes for a call that it gives up for its silence; for others it writes one."""
+    cancels: int = 1
+    """Notifications that it writes for a call that it gives up."""
+    cancels_silence: bool = True
+    """False if it writes none for a call that was silent."""
+    cancels_interrupted: bool = False
+    """True if it cancels its calls when the user interrupts it; else its stream ends."""
     cancels_answered: bool = False
     """True if it cancels each call just after its answer."""
+    cancels_listening: bool = False
+    """True if it cancels its subscription before its stream ends."""
     lists: Literal["at once", "after the call", "never"] = "at once"
     """When it lists after a change of the tools."""
 
@@ -67,7 +73,7 @@ CLAUDE_CODE = AgentTwin(
     probe="server-discover-probe-1",
     call_meta={"claudecode/toolUseId": "toolu_0"},
     silence=30 * 60,
-    cancels_silence=0,
+    cancels_silence=False,
 )
 CODEX = AgentTwin(
     "codex",
@@ -79,7 +85,8 @@ CODEX = AgentTwin(
     tokens_everywhere=True,
     call_meta={"callId": "call_0", "x-codex-turn-metadata": {"model": "gpt-5", "sandbox": "seccomp"}},
     limit=300,
-    lists="never",
+    cancels_interrupted=True,
+    lists="never",  # after the call, with ``features.mcp_tool_list_changed``
 )
 COPILOT = AgentTwin(
     "copilot-cli",
@@ -90,6 +97,8 @@ COPILOT = AgentTwin(
     probe=0,
     token="count",
     tokens_everywhere=True,
+    cancels_interrupted=True,
+    cancels_listening=True,
     lists="after the call",
 )
 OPENCODE = AgentTwin(
@@ -99,7 +108,7 @@ OPENCODE = AgentTwin(
     {"roots": {}},
     NO_METHOD,
     silence=60,
-    cancels_silence=2,
+    cancels=2,
     cancels_answered=True,
 )
 GEMINI = AgentTwin(
@@ -195,6 +204,7 @@ class ScriptedAgent:
         """The notifications that it got, but for progress."""
         self._ids, self._tokens, self._read = twin.first_id, 0, 0
         self._lists_later = False
+        self._listening: int | None = None
         self._cancelled: set[int] = set()
 
     # What it does.
@@ -216,7 +226,7 @@ class ScriptedAgent:
             assert "result" in self.answers[opened]
             self.rig.agent(notification("notifications/initialized"))
         elif self.twin.lists != "never":
-            self.request("subscriptions/listen", notifications={"toolsListChanged": True})
+            self._listening = self.request("subscriptions/listen", notifications={"toolsListChanged": True})
         if lists:
             self.list()
         self.run()
@@ -251,7 +261,17 @@ class ScriptedAgent:
                 limit = self.rig.now - each.began >= self.twin.limit
                 if limit or self.rig.now - each.heard >= self.twin.silence:
                     self.given_up.append(each.id)
-                    self.cancel(each.id, 1 if limit else self.twin.cancels_silence)
+                    self.cancel(each.id, self.twin.cancels if limit or self.twin.cancels_silence else 0)
+
+    def end(self) -> None:
+        """End as after an interrupt of the user."""
+        if self.twin.cancels_interrupted:
+            for each in [*self.pending]:
+                self.cancel(each)
+        if self._listening is not None and self.twin.cancels_listening:
+            self.rig.agent(notification("notifications/cancelled", requestId=self._listening))
+        self.rig.close_agent()
+        self.run()
 
     def run(self) -> None:
         """Let both sides read until nothing is left."""

@@ -23,7 +23,6 @@ from mcphost.serving.ports import GateDecision
 from tests.serving.agent_twins import (
     AGENTS,
     CLAUDE_CODE,
-    COPILOT,
     AgentTwin,
     ScriptedAgent,
     ScriptedServer,
@@ -148,7 +147,7 @@ def test_an_agent_is_answered_before_it_gives_up(twin: AgentTwin, modern: bool) 
     assert session.rig.asked[-1].request_id == third
 
 
-@pytest.mark.parametrize("twin", [CLAUDE_CODE, COPILOT], ids=str)
+@each_agent
 def test_a_limit_that_the_user_gave_an_agent_withdraws_the_call(twin: AgentTwin) -> None:
     session = Session(replace(twin, limit=30))
     asked = session.agent.call()
@@ -188,13 +187,15 @@ def test_a_call_in_flight_that_an_agent_cancels_is_cancelled(twin: AgentTwin, mo
     assert (session.cancelled, session.ends) == ([asked], ["cancelled"])
 
 
-@each_agent
-def test_the_end_of_an_agent_withdraws_its_call(twin: AgentTwin) -> None:
-    session = Session(twin)
-    session.agent.call()
-    session.rig.close_agent()
+@each_agent_and_era
+def test_the_end_of_an_agent_withdraws_its_call(twin: AgentTwin, modern: bool) -> None:
+    session = Session(twin, modern=modern)
+    asked = session.agent.call()
+    session.agent.end()
     session.decide(YES)
     assert (session.server.calls, len(session.rig.all(Withdraw)), session.rig.gate.wake_at) == ([], 1, None)
+    assert asked not in session.agent.answers
+    assert len(session.cancelled) == (modern and twin.cancels_listening)
 
 
 @each_agent_and_era

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -21,33 +20,15 @@ from mcphost.host.agents.gated_calls import CallDecision
 from mcphost.host.agents.kernel_facts import caller_of
 from mcphost.host.agents.service import KEPT_SESSIONS, AgentService, Introduction
 from mcphost.host.agents.session import AgentCallState, AgentSession
-from mcphost.host.consent.questions import Answer, FormQuestion, Question, ToolCallQuestion
+from mcphost.host.consent.questions import Answer, FormQuestion, ToolCallQuestion
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import AgentsChanged
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from tests.conftest import Until
+from tests.host.agents.person import Person
 
 PUSH = {"name": "push", "inputSchema": {"type": "object"}}
-
-
-class Person:
-    """An approver whose questions wait until the test answers them."""
-
-    def __init__(self) -> None:
-        self.open: list[tuple[Question, asyncio.Future[Answer]]] = []
-
-    async def ask(self, question: Question) -> Answer:
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        entry = question, answered
-        self.open.append(entry)
-        try:
-            return await answered
-        finally:
-            self.open.remove(entry)
-
-    def answer(self, answer: Answer) -> None:
-        self.open[0][1].set_result(answer)
 
 
 class Gate:
