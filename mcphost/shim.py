@@ -263,7 +263,7 @@ class Shim:
         self._exited = threading.Event()
         outputs = {
             "server": threading.Thread(target=self._pump_server, args=(lines,), name="server", daemon=True),
-            "stderr": threading.Thread(target=self._pass, args=("stderr", self._errors, 2), name="stderr", daemon=True),
+            "stderr": threading.Thread(target=self.pass_on, args=("stderr", self._errors, 2), name="stderr", daemon=True),
         }
         if lines is not None:
             self.to_server.open()
@@ -322,7 +322,7 @@ class Shim:
 
     def _pump_agent(self, lines: LineFilter | None) -> None:
         if lines is None:
-            heard = self._pass("agent", 0, self._input)
+            heard = self.pass_on("agent", 0, self._input)
             os.close(self._input)
         else:
             self.to_server.feed()
@@ -336,7 +336,7 @@ class Shim:
 
     def _pump_server(self, lines: LineFilter | None) -> None:
         if lines is None:
-            heard = self._pass("server", self._output, 1)
+            heard = self.pass_on("server", self._output, 1)
             _point_at_null(1)
         else:
             self.to_agent.feed()
@@ -346,7 +346,7 @@ class Shim:
         if not heard:  # the agent closed its end: the program's next write fails, as it would without us
             os.close(self._output)
 
-    def _pass(self, name: str, source: int, target: int) -> bool:
+    def pass_on(self, name: str, source: int, target: int) -> bool:
         """Pass the bytes on until the source ends; return False if the reader was gone before."""
         observer = self.observer
         while self._move_unseen(name, source, target) and (data := read(source)):
@@ -465,6 +465,8 @@ class Observer:
         self._streams: dict[str, _CopiedStream] = {}
         self._connecting = threading.Lock()
         self._socket: socket.socket | None = None
+        self._gone: list[socket.socket] = []
+        """Connections that no thread but the observer's may close, since it may still write to them."""
         self._next_try = 0.0
         self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
 
@@ -541,6 +543,9 @@ class Observer:
                 self._copy(line)
         if self._record is not None:
             self._record(None)
+        if self._socket is not None:
+            self._drop(self._socket)
+        self._close_gone()
 
     def _next(self) -> tuple[str, float, bytes, int] | None:
         with self._changed:
@@ -586,8 +591,13 @@ class Observer:
         from time import monotonic  # late: the program starts before
 
         if self._socket is None and monotonic() >= self._next_try:
+            self._close_gone()
             self._next_try = monotonic() + RETRY
             self.connect()
+
+    def _close_gone(self) -> None:
+        while self._gone:
+            self._gone.pop().close()
 
     def _send(self, data: bytes) -> bool:
         connection = self._socket
@@ -616,6 +626,7 @@ class Observer:
                 raise ValueError
             connection.settimeout(None)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            lines.close()
             connection.close()
             return None
         threading.Thread(target=self._read, args=(connection, lines), name="screen", daemon=True).start()
@@ -623,8 +634,9 @@ class Observer:
 
     def _read(self, connection: socket.socket, lines: BinaryIO) -> None:
         try:
-            while (line := lines.readline(COPY + 1)).endswith(b"\n"):
-                self.received(line)
+            with lines:
+                while (line := lines.readline(COPY + 1)).endswith(b"\n"):
+                    self.received(line)
         except OSError:
             pass
         self._drop(connection)
@@ -635,6 +647,7 @@ class Observer:
         with self._changed:
             if self._socket is connection:
                 self._socket = None
+                self._gone.append(connection)
         try:
             connection.shutdown(2)
         except OSError:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mcphost.cli.between import fast_options
 from mcphost.cli.parser import parse
-from mcphost.shim import LineCutter, options_of
+from mcphost.shim import BACKLOG, COPY, PIECE, CopiedLine, LineCutter, Observer, Shim, options_of, write_all
+from tests.conftest import SERVERS
 
 HOSTILE = b'{"a": 1}\r\nnot JSON\n[{"id": 1}]\n\xff\xfe\x00\xe2\x80\xa8\n\n' + b"x" * 300_000 + b"\nhalf a line"
 
@@ -57,3 +64,224 @@ def test_bytes_pass_unchanged_and_leave_a_private_file(tmp_path: Path) -> None:
 )
 def test_the_exit_code_is_that_of_a_shell(command: list[str], code: int, tmp_path: Path) -> None:
     assert tapped(tmp_path, *command).returncode == code
+
+
+FRAMINGS = {
+    "nothing": b"",
+    "one newline": b"\n",
+    "no newline": b"half a line",
+    "CRLF": b'{"id":1}\r\n{"id":2}\r\n',
+    "lone CR": b'{"id":1}\r{"id":2}\n',
+    "batch": b'[{"id":1},{"id":2}]\n',
+    "two on a line": b'{"id":1}{"id":2}\n',
+    "line separator": '{"id":"\u2028\u2029\x85"}\n'.encode(),
+    "control characters": b"\x00\x07\x0b\x0c\x1c\x1b[2J\x7f\n",
+    "mark and UTF-16": b"\xef\xbb\xbf{}\n" + '{"id":1}\n'.encode("utf-16"),
+    "not UTF-8": b"\xff\xfe\xc0\xaf\xed\xa0\x80\n",
+    "deep": b"[" * 100_000 + b"\n",
+    "longer than a copy": b"x" * (COPY + 70_000) + b"\n{}\n",
+    "many short ones": b"\n" * 10_000,
+}
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+SESSION = [
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "act", "arguments": {}}},
+]
+MODES = (
+    "garbage-first", "deep-json", "invalid-utf8", "raw-control", "bom", "utf-16", "surrogates", "trickle --interval 0",
+    "long-line --bytes 1500000", "no-newline --bytes 1500000", "escapes", "crash-on-call --kind half", "close-stdout",
+)  # fmt: skip
+"""Of ``tests/servers/hostile.py``: those that break frames, or the stream."""
+
+
+TWENTY_MEGABYTES = [(b"x" * 99_999 + b"\n") * 10] * 20
+
+
+class Recorded:
+    """An observer's record, which waits while it is held."""
+
+    def __init__(self) -> None:
+        self.lines: list[CopiedLine] = []
+        self.released = threading.Event()
+        self.released.set()
+
+    def __call__(self, line: CopiedLine | None) -> None:
+        self.released.wait(30)
+        if line is not None:
+            self.lines.append(line)
+
+    @property
+    def dropped(self) -> int:
+        return sum(line.dropped for line in self.lines)
+
+
+class Screen:
+    """The socket of a screen, in the working folder: a path from the root may be too long."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind("screen")
+        self._socket.listen()
+
+    def welcome(self) -> socket.socket:
+        """Take the connection of a tap."""
+        connection, _ = self._socket.accept()
+        connection.recv(1_000)
+        connection.sendall(b'{"type":"welcome"}\n')
+        return connection
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    monkeypatch.chdir(tmp_path)
+    return Recorded()
+
+
+@pytest.fixture
+def screen(recorded: Recorded) -> Iterator[Screen]:
+    screen = Screen()
+    yield screen
+    screen.close()
+
+
+def observing(recorded: Recorded, path: str = "") -> Observer:
+    observer = Observer(lambda: b"{}\n", lambda: path, lambda: recorded)
+    observer.open()
+    return observer
+
+
+def piped(pieces: Iterable[bytes], observer: Observer | None = None, *, blocking: bool = True) -> str:
+    """The digest of what comes out of a pump."""
+    shim = Shim([])
+    shim.observer = observer
+    (source, feed), (out, target) = os.pipe(), os.pipe()
+    for end in (source, target):
+        os.set_blocking(end, blocking)
+
+    def write() -> None:
+        for piece in pieces:
+            write_all(feed, piece)
+        os.close(feed)
+
+    def pump() -> None:
+        assert shim.pass_on("server", source, target)
+        os.close(target)
+
+    threads = [threading.Thread(target=each) for each in (write, pump)]
+    for thread in threads:
+        thread.start()
+    digest = hashlib.sha256()
+    while data := os.read(out, 1 << 20):
+        digest.update(data)
+    for thread in threads:
+        thread.join()
+    os.close(source)
+    os.close(out)
+    return digest.hexdigest()
+
+
+def digest_of(*pieces: bytes) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+@pytest.mark.hostile("J01", "J02", "J03", "J04", "J05")
+@pytest.mark.parametrize("data", FRAMINGS.values(), ids=FRAMINGS)
+def test_any_framing_passes_unchanged_and_is_copied(data: bytes, recorded: Recorded) -> None:
+    observer = observing(recorded)
+    assert piped([data], observer) == digest_of(data)
+    observer.close()
+    lines = data.removesuffix(b"\n").split(b"\n") if data else []
+    assert [line.size for line in recorded.lines] == [len(line) for line in lines]
+    assert [line.data for line in recorded.lines] == [line[:COPY] for line in lines]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_output_of_a_hostile_server_passes_unchanged(mode: str) -> None:
+    command = [sys.executable, "-S", "-E", str(SERVERS / "hostile.py"), *mode.split()]
+    sent = b"".join(json.dumps(each).encode() + b"\n" for each in SESSION)
+    said = subprocess.run(command, input=sent, capture_output=True, timeout=60, check=False).stdout
+    assert piped([said]) == digest_of(said)
+
+
+def test_a_hundred_megabytes_pass_unchanged() -> None:
+    blocks = [os.urandom(1_000_000)] * 100
+    assert piped(blocks) == digest_of(*blocks)
+
+
+def test_a_slow_observer_holds_nothing_up_and_drops_are_counted(recorded: Recorded) -> None:
+    recorded.released.clear()
+    observer = observing(recorded)
+    assert piped(TWENTY_MEGABYTES, observer) == digest_of(*TWENTY_MEGABYTES)
+    recorded.released.set()
+    observer.close()
+    assert recorded.dropped * PIECE > 20_000_000 - BACKLOG - 2 * COPY
+    assert {line.data for line in recorded.lines} == {b"x" * 99_999, b""}  # the empty one counts what is missing
+
+
+def test_a_dead_screen_is_no_screen(recorded: Recorded) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind("screen")
+    observer = observing(recorded, "screen")
+    assert piped([b"one\n"], observer) == digest_of(b"one\n")
+    observer.close()
+    assert [line.data for line in recorded.lines] == [b"one"]
+
+
+def test_a_screen_that_is_killed_amid_a_copy_holds_nothing_up(recorded: Recorded, screen: Screen) -> None:
+    observer = observing(recorded, "screen")
+    connection = screen.welcome()
+
+    def pieces() -> Iterator[bytes]:
+        for piece in TWENTY_MEGABYTES:
+            yield piece
+            if connection.fileno() >= 0:
+                connection.recv(1_000)
+                connection.close()
+
+    assert piped(pieces(), observer) == digest_of(*TWENTY_MEGABYTES)
+    observer.close()
+    assert recorded.lines
+
+
+def test_a_screen_that_never_reads_holds_nothing_up(recorded: Recorded, screen: Screen) -> None:
+    observer = observing(recorded, "screen")
+    connection = screen.welcome()
+    assert piped(TWENTY_MEGABYTES, observer) == digest_of(*TWENTY_MEGABYTES)
+    connection.close()
+    observer.close()
+    assert recorded.dropped
+
+
+def test_a_flood_passes_where_an_agent_made_its_pipes_impatient() -> None:
+    assert piped(TWENTY_MEGABYTES, blocking=False) == digest_of(*TWENTY_MEGABYTES)
+
+
+def test_a_flood_passes_to_a_stream_that_only_takes_writes(tmp_path: Path) -> None:
+    (source, feed), file = os.pipe(), os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    write_all(feed, b"x" * 50_000)
+    os.close(feed)
+    assert Shim([]).pass_on("server", source, file)
+    os.close(source)
+    os.close(file)
+    assert (tmp_path / "file").read_bytes() == b"x" * 50_000
+
+
+def test_a_screen_that_disconnects_a_tap_ends_the_program() -> None:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "mcphost", "tap", "--", "cat"]
+    # A socket's path must be short.
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{folder}/agents.sock")
+        listening.listen()
+        env = {**os.environ, "MCPHOST_STATE_DIR": folder}
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env) as tap, listening.accept()[0] as screen:
+            screen.recv(1_000)
+            screen.sendall(b'{"type":"welcome"}\n["not a message"]\n{"type":"disconnect"}\n')
+            assert tap.wait(30) == 128 + signal.SIGTERM
