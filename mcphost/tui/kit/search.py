@@ -71,6 +71,7 @@ class SearchArea(Vertical):
         self.bar = SearchBar()
         self._matches: list[tuple[Searchable, Any]] = []
         self._at = 0
+        self._query = ""
         self._return_focus_to: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -82,9 +83,19 @@ class SearchArea(Vertical):
         return self.bar.has_class("-open") if action == "close_search" else True
 
     def forget_search(self) -> None:
-        """Forget the matches; their text is gone."""
-        self._matches, self._at = [], 0
+        """Forget the matches, whose text is gone, and close the search."""
+        self._matches, self._at, self._query = [], 0, ""
         self.bar.remove_class("-open")
+
+    def forget_matches(self) -> None:
+        """Forget the matches, whose text is gone, until `search_again`."""
+        self._matches = []
+
+    def search_again(self) -> None:
+        """Find the words of an open search in the present texts. Nothing moves, and what is typed stays."""
+        if self._query:
+            self.make_searchable()
+            self.call_after_refresh(self._find_again)
 
     def make_searchable(self) -> None:
         """Called before a search: a subclass shows other views as text views."""
@@ -99,6 +110,7 @@ class SearchArea(Vertical):
 
     def action_close_search(self) -> None:
         self._find_all("")
+        self._query = ""
         self._restore_focus()
         self.bar.remove_class("-open")
         self.refresh_bindings()
@@ -114,17 +126,27 @@ class SearchArea(Vertical):
         self.call_after_refresh(self._start, event.value)
 
     def _start(self, query: str) -> None:
+        self._query = query
         self._find_all(query)
         self._restore_focus()
         if self._matches:
             self._go_to(0)
-        else:
-            self.bar.show_status("no match")
+        self._show_place()
+        self.refresh_bindings()
+
+    def _find_again(self) -> None:
+        at = self._at
+        self._find_all(self._query)
+        self._at = max(0, min(at, len(self._matches) - 1))
+        self._show_place()
         self.refresh_bindings()
 
     def _restore_focus(self) -> None:
+        before = self._return_focus_to
+        if self.bar.input.has_focus and before is not None and not before.is_attached:  # replaced meanwhile
+            before = next((each for each in self.query() if each.focusable), None)
         if self.bar.input.has_focus:
-            self.screen.set_focus(self._return_focus_to)
+            self.screen.set_focus(before)
 
     def _find_all(self, query: str) -> None:
         self._matches = [(view, match) for view in self.searched() for match in view.find(query)]
@@ -136,8 +158,15 @@ class SearchArea(Vertical):
         self._at = number
         view, match = self._matches[number]
         view.go_to(match)
+        self._show_place()
+
+    def _show_place(self) -> None:
+        """Show the number of the current match."""
+        if not self._matches:
+            self.bar.show_status("no match")
+            return
         more = " or more" if len(self._matches) >= MATCHES else ""
-        self.bar.show_status(f"{number + 1} of {len(self._matches)}{more} · n next · esc end")
+        self.bar.show_status(f"{self._at + 1} of {len(self._matches)}{more} · n next · esc end")
 
 
 def _on_screen(view: TextView) -> bool:

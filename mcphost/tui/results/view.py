@@ -444,8 +444,9 @@ class ResultView(Vertical):
         was = None if before is None or before.outcome is None else before.outcome.raw
         if call.outcome is None or call.outcome.raw != was or call.state is not self._shown_state:
             at = self._scrolling.scroll_y
-            self._rebuild()
+            self._rebuild(searching=True)
             self.call_after_refresh(lambda: self._scrolling.scroll_to(y=at, animate=False))
+            self.call_after_refresh(self._area.search_again)
             return
         if (body := self._bodies.pop(Tab.CALL, None)) is not None:
             body.remove()
@@ -543,12 +544,13 @@ class ResultView(Vertical):
 
     # Tabs and their bodies.
 
-    def _rebuild(self) -> None:
-        focused = self.has_focus_within or self._focus_due
+    def _rebuild(self, *, searching: bool = False) -> None:
+        """Show the call from the beginning; with ``searching``, an open search stays."""
+        focused = (self.has_focus_within and not (searching and self._types_search)) or self._focus_due
         self._shown_state = None if self.call is None else self.call.state
         outcome = None if self.call is None else self.call.outcome
         self._result_size = 0 if outcome is None else json_size([dict(outcome.raw)])
-        self._area.forget_search()
+        (self._area.forget_matches if searching else self._area.forget_search)()
         for body in self._bodies.values():
             body.remove()
         self._bodies.clear()
@@ -560,7 +562,7 @@ class ResultView(Vertical):
         self._open(self.tab, focused)
 
     def _open(self, tab: Tab, focused: bool = False) -> None:
-        focused = focused or self.has_focus_within
+        focused = focused or (self.has_focus_within and not self._types_search)
         self.tab = tab
         if tab not in self._bodies:
             self._bodies[tab] = self._body(tab)
@@ -574,6 +576,10 @@ class ResultView(Vertical):
             self._focus_due = True
             self._bodies[tab].call_after_refresh(self._focus_again)  # a new body has no children yet
         self.refresh_bindings()
+
+    @property
+    def _types_search(self) -> bool:
+        return self._area.bar.input.has_focus
 
     def _focus_again(self) -> None:
         if not all(node.display for node in self.ancestors_with_self if isinstance(node, Widget)):

@@ -21,13 +21,16 @@ from mcphost.errors import (
     RequestTimeout,
     ServerError,
 )
+from mcphost.host.consent.repetition import Repetition
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
+from mcphost.host.tool_calls.repeated_calls import RepeatedCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult
 from mcphost.protocol.schema.validation import SchemaProblem
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
+from mcphost.tui.kit.search import SearchBar
 from mcphost.tui.results.failure import failure_of
 from mcphost.tui.results.view import ResultView, progress_line
 from tests.loop_watchdog import LoopWatchdog
@@ -582,4 +585,29 @@ async def test_focus_stays_in_a_result_that_changes_meanwhile(app: Stage) -> Non
         await pilot.pause()
         await pilot.pause()
         assert "there it is" in app.text
+        assert app.view.has_focus_within
+
+
+async def test_a_search_stays_open_when_a_repeated_answer_changes(app: Stage) -> None:
+    first = app.done(text("calm sea, calm wind"))
+    repeated = RepeatedCall(1, first.request, Repetition(5))
+    repeated.take(first)
+    async with showing(first, app) as pilot:
+        app.view.show_call(first, repeated)
+        await pilot.pause()
+        app.view.focus()
+        await pilot.press("slash", *"calm", "enter")
+        await pilot.pause()
+        assert "1 of 2" in app.text
+        await pilot.press("slash", "x")
+        repeated.take(app.done(text("rough sea, calm wind, calm bird, calm sky")))
+        app.view.refresh_runs()
+        await pilot.pause()
+        await pilot.pause()
+        await pilot.press("y")
+        assert "rough sea" in app.text
+        assert "1 of 3" in app.text
+        assert app.view.query_one(SearchBar).input.value == "xy"
+        await pilot.press("escape")
+        assert "1 of 3" not in app.text
         assert app.view.has_focus_within
