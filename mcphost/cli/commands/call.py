@@ -329,27 +329,21 @@ async def describe(host: Host, request: CallRequested, broken: BrokenServers, ty
     tool = _tool(host, request)
     if request.as_json:
         return Outcome(json_text(tool.definition()))
-    rows = [_argument_row(tool, name) for name in _properties(tool)]
+    from mcphost.protocol.forms.listed_arguments import schema_arguments  # late: a call does without
+
+    listed = schema_arguments(tool.input_schema)
+    rows = [
+        (f"{row.name}{'*' * row.needed}", row.type or "any", row.default or "-", row.meaning or "-")
+        for row in listed.rows
+    ]
     about = with_newline(foreign(tool.description)) if tool.description else ""
     usage = f"usage: mcphost call {shlex.quote(typed)} {shlex.quote(tool.name)} [KEY=VALUE ...]"
     head = ("ARGUMENT", "TYPE", "DEFAULT", "ABOUT")
-    arguments = table([head, *rows], narrow=True) if rows else "It takes no arguments.\n"
+    raw = f"{listed.raw_only}: --args takes JSON" if listed.raw_only else ""
+    more = "".join(f"{show_line(words)}\n" for words in (listed.left_out, raw) if words)
+    arguments = f"{table([head, *rows], narrow=True) if rows else ''}{more}" or "It takes no arguments.\n"
     needed = "*: needed\n" if any(row[0].endswith("*") for row in rows) else ""
     return Outcome(f"{show_line(usage)}\n\n{about}\n{arguments}{needed}")
-
-
-def _argument_row(tool: Tool, name: str) -> tuple[str, ...]:
-    part = _property(tool.input_schema, name) or {}
-    needed = tool.input_schema.get("required")
-    kind, choices = part.get("type"), part.get("enum")
-    kinds = kind if isinstance(kind, list) else [kind]
-    words = " or ".join(each for each in kinds if isinstance(each, str))
-    if isinstance(choices, list):
-        words = " | ".join(map(str, choices[:20]))
-    default = json.dumps(part["default"], ensure_ascii=False) if "default" in part else "-"
-    about = part.get("description")
-    star = "*" if isinstance(needed, list) and name in needed else ""
-    return f"{name}{star}", words or "any", default, about if isinstance(about, str) else "-"
 
 
 async def outcome_of(

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from mcphost.json_values import as_dict, texts_in
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms.form import ABSENT, FieldKind, FormField, place_text, read_form
+from mcphost.protocol.forms.listed_arguments import MOST_ARGUMENTS, ListedArgument, ListedArguments, meaning_of
 from mcphost.tui.kit.rows import Cell, columns
 
 if TYPE_CHECKING:
     from mcphost.tui.catalog.argument_form import TextArgument
-
-MOST_ARGUMENTS: Final = 40
-"""Rows of a table: more are for the form."""
 
 NAME, TYPE, DEFAULT = 28, 26, 16
 """Cells of a column at most."""
@@ -31,45 +26,7 @@ MEANING: Final = 28
 MEANING_LINES: Final = 3
 GAP: Final = 2
 
-_WITHOUT_BRANCHES: Final = ("type", "properties", "required", "$defs", "definitions")
-"""Keywords of a schema that make a table of it, even if it combines several forms."""
-
 MUTED: Final = "$foreground-muted"
-
-
-class ListedArgument(NamedTuple):
-    """One argument; all texts are safe to show."""
-
-    name: str
-    """Of an argument inside an object with the object's: ``place.city``."""
-    needed: bool = False
-    type: str = ""
-    default: str = ""
-    meaning: str = ""
-
-
-class ListedArguments(NamedTuple):
-    """``left_out`` says in words what has no row."""
-
-    rows: Sequence[ListedArgument]
-    left_out: str = ""
-
-
-def schema_arguments(schema: dict[str, Any]) -> ListedArguments:
-    """Read the arguments from an input schema, those inside of objects too, and those that are required first."""
-    properties = as_dict(schema.get("properties"))
-    if more := max(0, len(properties) - MOST_ARGUMENTS):  # all of them would take longer than a frame
-        needed = set(texts_in(schema.get("required")))
-        first = sorted(properties, key=lambda name: name not in needed)[:MOST_ARGUMENTS]
-        schema = {**schema, "properties": {name: properties[name] for name in first}}
-    form = read_form(schema)
-    left_out = "" if form.raw_only is None else f"{form.raw_only}: enter edits JSON"
-    if form.raw_only is not None:
-        form = read_form({name: schema[name] for name in _WITHOUT_BRANCHES if name in schema})
-    rows = [row for field in sorted(form.fields, key=lambda each: not each.required) for row in _rows(field)]
-    rows = rows or [ListedArgument(show_line(name, 60)) for name in as_dict(schema.get("properties"))]
-    more += max(0, len(rows) - MOST_ARGUMENTS)
-    return ListedArguments(rows[:MOST_ARGUMENTS], left_out or (f"… {more:,} more" if more else ""))
 
 
 def text_arguments(arguments: Iterable[TextArgument]) -> ListedArguments:
@@ -80,44 +37,6 @@ def text_arguments(arguments: Iterable[TextArgument]) -> ListedArguments:
     ]
     more = len(listed) - MOST_ARGUMENTS
     return ListedArguments(listed[:MOST_ARGUMENTS], f"… {more:,} more" if more > 0 else "")
-
-
-def _rows(field: FormField) -> Iterator[ListedArgument]:
-    default = "" if field.default is ABSENT else show_line(json.dumps(field.default, ensure_ascii=False), 60)
-    name = place_text(tuple(part for part in field.path if isinstance(part, str))) or "(all)"
-    title = "" if _words(field.title) == _words(name) else field.title
-    yield ListedArgument(name, field.required, _type(field), default, meaning_of(field.description or title))
-    for each in field.fields:
-        yield from _rows(each)
-
-
-def _words(name: str) -> list[str]:
-    """The words of a name: libraries make a title such as "Repo Path" of ``repo_path``, which adds nothing."""
-    return name.replace("_", " ").replace("-", " ").casefold().split()
-
-
-def meaning_of(text: str) -> str:
-    """A description on one line."""
-    return show_line(" ".join(text[:2_000].split()), 400)
-
-
-def _type(field: FormField) -> str:
-    """The type in the words of the form."""
-    labels = " | ".join(show_line(label, 30) for _, label in field.choices[:8])
-    match field.kind:
-        case FieldKind.BOOLEAN:
-            return "true or false"
-        case FieldKind.CHOICE:
-            return labels
-        case FieldKind.CHOICES:
-            return f"some of {labels}"
-        case FieldKind.BRANCH:
-            return labels.replace(" | ", " or ")
-        case FieldKind.GROUP:
-            return "object"
-        case FieldKind.LIST if field.item is not None:
-            return f"list of {_type(field.item)}"
-    return field.constraints.removeprefix("JSON: ")
 
 
 def argument_table(arguments: ListedArguments, width: int) -> Iterator[Content]:
@@ -138,8 +57,9 @@ def argument_table(arguments: ListedArguments, width: int) -> Iterator[Content]:
     yield _line(width, [Cell(head, MUTED, size, size) for head, size in zip(heads, widths, strict=True)])
     for row in rows:
         yield from _table_row(row, width, widths)
-    if arguments.left_out:
-        yield Content.styled(show_line(arguments.left_out, width), MUTED)
+    if arguments.raw_only or arguments.left_out:
+        words = f"{arguments.raw_only}: enter edits JSON" if arguments.raw_only else arguments.left_out
+        yield Content.styled(show_line(words, width), MUTED)
 
 
 class ArgumentTable(Widget):
@@ -170,7 +90,7 @@ class ArgumentTable(Widget):
 
     def draw(self, width: int) -> Iterator[Content]:
         """Yield the lines, at most ``width`` cells each."""
-        if self._arguments.rows or self._arguments.left_out:
+        if any(self._arguments):
             yield from argument_table(self._arguments, width)
 
     def _laid_out(self, width: int) -> list[Content]:

@@ -22,8 +22,9 @@ from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate
 from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.forms.listed_arguments import ListedArguments
 from mcphost.protocol.models.prompts import CompletionRef
-from mcphost.tui.catalog.argument_table import ArgumentTable, ListedArguments
+from mcphost.tui.catalog.argument_table import ArgumentTable
 from mcphost.tui.catalog.list import PREVIEW, CatalogList
 from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.kit.messages import RoomChanged, SaveCallRequested

@@ -13,8 +13,9 @@ from mcphost.host.catalog import CatalogTool
 from mcphost.host.history.past_call import PastCall
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text, size_text
+from mcphost.protocol.forms.listed_arguments import schema_arguments
 from mcphost.protocol.models.tools import Tool
-from mcphost.tui.catalog.argument_table import MUTED, ArgumentTable, schema_arguments
+from mcphost.tui.catalog.argument_table import MUTED, ArgumentTable
 from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.marks import CALL_MARKS

@@ -120,7 +120,7 @@ def test_the_help_of_a_tool_names_its_arguments_and_calls_nothing(mcphost: Mcpho
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0].startswith("usage: mcphost call 'stdio:")
-    assert any(line.split()[:2] == ["fish", "integer"] for line in lines)
+    assert any(line.split()[:2] == ["fish", "whole"] for line in lines)
     assert json.loads(mcphost("call", demo, "feed_gulls", "-h", "--json").out)["name"] == "feed_gulls"
     assert mcphost("call", echo(), "add", "--help").out.splitlines()[-1] == "*: needed"
 

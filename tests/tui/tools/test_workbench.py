@@ -9,9 +9,10 @@ from mcphost.errors import Declined
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.history.past_call import PastCall
 from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
+from mcphost.protocol.forms.listed_arguments import schema_arguments
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.tui.catalog.argument_form import TextArgument
-from mcphost.tui.catalog.argument_table import argument_table, schema_arguments, text_arguments
+from mcphost.tui.catalog.argument_table import argument_table, text_arguments
 from mcphost.tui.tools.preview import CLAIMS, calls_before, claims_explained, last_calls
 from mcphost.tui.tools.workbench import ToolForm
 
@@ -101,7 +102,7 @@ def test_a_schema_without_a_form_has_a_table_that_says_why() -> None:
     schema = {"type": "object", "allOf": [{"properties": {"b": {}}}], "properties": {"a": {"type": "integer"}}}
     found = schema_arguments({**schema, "required": ["a"]})
     assert [(row.name, row.needed, row.type) for row in found.rows] == [("a", True, "whole number")]
-    assert found.left_out == "the schema combines several forms (allOf): enter edits JSON"
+    assert found.raw_only == "the schema combines several forms (allOf)"
 
 
 def ended(number: int, tool: str, **result: Any) -> ToolCall:
