@@ -90,11 +90,15 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     state, own = state_folder(os.environ), users_path(os.environ)
     how_to = HOW_TO.format(file=with_tilde(own), then="and start mcphost again")
     if options.demo:
-        if options.config is None:
-            return demo_config(options.era), StartInfo(None, True, (), state, how_to)
-        settings = settings_for_screen(find(options.config, os.environ), os.environ)
-        config = demo_config(options.era).model_copy(update={"ui": settings.loaded.config.ui})
-        return config, StartInfo(None, True, settings.problems, state, how_to)
+        config, problems = demo_config(options.era), tuple[str, ...]()
+        try:
+            settings = settings_for_screen(find(options.config, os.environ), os.environ)
+            config = config.model_copy(update={"ui": settings.loaded.config.ui})
+            problems = settings.problems if options.config is not None else ()
+        except ConfigError:
+            if options.config is not None:
+                raise  # else the demo starts, whatever is wrong with the user's file
+        return config, StartInfo(None, True, problems, state, how_to)
     read_at = time.time_ns()
     settings = settings_for_screen(find(options.config, os.environ, options.profile), os.environ)
     start = StartInfo(

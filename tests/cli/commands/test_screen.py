@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from textual.theme import BUILTIN_THEMES
 
+from mcphost.cli.commands.screen import _starting_point
 from mcphost.config.models import Theme
 from mcphost.tui.theme import THEMES
 from tests.cli.conftest import entry
@@ -37,6 +39,14 @@ def test_the_demo_takes_its_look_from_the_named_file(tmp_path: Path) -> None:
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
     assert b"\x1b[?1000h" not in terminal.raw
+
+
+@pytest.mark.parametrize(("text", "theme"), [('[ui]\ntheme = "nord"\n', "nord"), ("nonsense", "auto")])
+def test_the_demo_has_the_users_theme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, theme: str) -> None:
+    (tmp_path / "own.toml").write_text(text)
+    monkeypatch.setenv("MCPHOST_CONFIG", str(tmp_path / "own.toml"))
+    config, start = _starting_point(Namespace(demo=True, config=None, profile=None, era="legacy"))
+    assert (config.ui.theme, list(config.servers), start.problems) == (theme, ["demo"], ())
 
 
 def test_without_a_configuration_the_screen_says_so() -> None:
