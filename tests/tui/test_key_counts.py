@@ -151,7 +151,7 @@ async def test_the_log_lines_of_a_call_and_the_call_again_take_two_keys(size: tu
         assert user.keys == 2
         await stage.press("f3", "escape")
         assert {each.call for each in logs.rows.items} == {call.number, None}
-        await stage.press("f3")
+        await stage.press("escape")
         await stage.until(lambda app: app.main.tools.has_focus_within and app.main.tools.step == "result")
 
 

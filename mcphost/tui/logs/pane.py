@@ -106,6 +106,7 @@ class LogsPane(FollowedList[LogRecord]):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *list_keys("logs", "line", "lines", clear="Clear the list; X restores it"),
+        Binding("escape", "screen.logs", "back", id="logs.back", tooltip="Close the logs, and go back"),
         _key("l", "least", "level", "Lowest level shown here: debug, info, warning, error"),
         _key("L", "server_level", "server level", "Make this line's server log more or less", show=False),
         _key("C", "call", "call", "Open the call that was running"),

@@ -128,6 +128,7 @@ class CallList(FilteredRows[Call]):
         if at_newest:
             self.rows.highlighted = 0
         self._show_title()
+        self._update_keys()  # the call may have ended
 
     def below(self) -> Sequence[Call]:
         """The calls of earlier runs that were found; of these, those that the present filter matches."""
@@ -200,6 +201,9 @@ class CallList(FilteredRows[Call]):
         if self._has_more and self._past and at is not None and at + AHEAD >= len(self.rows.items):
             self._has_more = False
             self._look_up(self._past[-1].id)
+        self._update_keys()
+
+    def _update_keys(self) -> None:
         active = tuple(self.check_action(action, ()) for action in ("cancel", "run", "mark"))
         if active != self._active_keys:  # else each move would update the key line, which is slow
             self._active_keys = active
@@ -209,7 +213,7 @@ class CallList(FilteredRows[Call]):
         call = self.item
         match action:
             case "cancel":
-                return isinstance(call, ToolCall)
+                return isinstance(call, ToolCall) and not call.state.ended
             case "again" | "copy_as":
                 return call is not None
             case "save":

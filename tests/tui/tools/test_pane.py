@@ -146,6 +146,7 @@ async def test_a_call_is_cancelled_and_repeated_from_the_list(size: tuple[int, i
         await stage.press("x")
         assert (await stage.ended()).state is CallState.CANCELLED
         await stage.shows("◌", "cancelled")
+        assert not stage.app.main.calls.check_action("cancel", ())
         assert '"notifications/cancelled"' in record.read_text()
         await stage.press("a")
         await stage.shows("45")
