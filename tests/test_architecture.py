@@ -29,6 +29,7 @@ PACKAGE = Path(__file__).parents[1] / "mcphost"
 SEEN = [
     "mcphost.protocol.models",
     "mcphost.protocol.forms.form",
+    "mcphost.protocol.forms.listed_arguments",
     "mcphost.protocol.display",
     "mcphost.protocol.host_names",
 ]
