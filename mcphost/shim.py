@@ -263,7 +263,9 @@ class Shim:
         self._exited = threading.Event()
         outputs = {
             "server": threading.Thread(target=self._pump_server, args=(lines,), name="server", daemon=True),
-            "stderr": threading.Thread(target=self.pass_on, args=("stderr", self._errors, 2), name="stderr", daemon=True),
+            "stderr": threading.Thread(
+                target=self.pass_on, args=("stderr", self._errors, 2), name="stderr", daemon=True
+            ),
         }
         if lines is not None:
             self.to_server.open()
@@ -453,7 +455,7 @@ class Observer:
         self.received: Callable[[bytes], None] = lambda line: None
         """Called in the observer's reading thread with each line of the screen after its welcome."""
         self.lost: Callable[[], None] = lambda: None
-        """Called there each time the screen is gone."""
+        """Called there each time the screen is gone, before `say` refuses what is for it. Must not wait."""
         self.masked: Callable[[bytes], bytes] = lambda data: data
         """Returns a copied line without its secrets."""
         self._hello, self._path, self._make_record, self._always = hello, path, record, always
@@ -514,8 +516,11 @@ class Observer:
     def connect(self) -> bool:
         """Look for a screen now, and wait shortly for its welcome; return True if one is connected."""
         with self._connecting:
-            if self._socket is None:
-                self._socket = self._connected()
+            if self._socket is None and (connected := self._connected()) is not None:
+                from threading import Thread  # late: only a screen needs it
+
+                self._socket = connected[0]
+                Thread(target=self._read, args=connected, name="screen", daemon=True).start()
             return self._socket is not None
 
     def close(self) -> None:
@@ -543,8 +548,10 @@ class Observer:
                 self._copy(line)
         if self._record is not None:
             self._record(None)
-        if self._socket is not None:
-            self._drop(self._socket)
+        if (connection := self._socket) is not None:
+            _hang_up(connection)
+            with self._changed:
+                self._changed.wait_for(lambda: self._socket is None, WELCOME)
         self._close_gone()
 
     def _next(self) -> tuple[str, float, bytes, int] | None:
@@ -606,13 +613,12 @@ class Observer:
         try:
             connection.sendall(data)
         except OSError:
-            self._drop(connection)
+            _hang_up(connection)  # the reading thread takes what came before, and lets go of it
             return False
         return True
 
-    def _connected(self) -> socket.socket | None:
-        import json  # late: only a screen needs them
-        import threading
+    def _connected(self) -> tuple[socket.socket, BinaryIO] | None:
+        import json  # late: only a screen needs it
 
         connection = _open_socket(self._path())
         if connection is None:
@@ -629,8 +635,7 @@ class Observer:
             lines.close()
             connection.close()
             return None
-        threading.Thread(target=self._read, args=(connection, lines), name="screen", daemon=True).start()
-        return connection
+        return connection, lines
 
     def _read(self, connection: socket.socket, lines: BinaryIO) -> None:
         try:
@@ -639,19 +644,12 @@ class Observer:
                     self.received(line)
         except OSError:
             pass
-        self._drop(connection)
-        self.lost()
-
-    def _drop(self, connection: socket.socket) -> None:
-        """Let go of a screen; its reading thread ends, too."""
+        _hang_up(connection)
         with self._changed:
-            if self._socket is connection:
-                self._socket = None
-                self._gone.append(connection)
-        try:
-            connection.shutdown(2)
-        except OSError:
-            return
+            self._socket = None
+            self._gone.append(connection)
+            self._changed.notify_all()
+            self.lost()
 
 
 class CopiedLine:
@@ -720,6 +718,13 @@ class _CopiedStream:
         start, size, dropped = self._start or b"", self._size - newline, self._dropped
         self._start, self._size, self._dropped = None, 0, 0
         return CopiedLine(source, when, start[:size], size, dropped)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(2)
+    except OSError:
+        return
 
 
 def _open_socket(path: str) -> socket.socket | None:

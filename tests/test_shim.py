@@ -285,3 +285,28 @@ def test_a_screen_that_disconnects_a_tap_ends_the_program() -> None:
             screen.recv(1_000)
             screen.sendall(b'{"type":"welcome"}\n["not a message"]\n{"type":"disconnect"}\n')
             assert tap.wait(30) == 128 + signal.SIGTERM
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no Unix sockets")
+def test_a_screen_that_goes_at_once_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lost = threading.Event()
+    observer = Observer(lambda: b"hello\n", lambda: "screen.sock", lambda: lambda line: None)
+    observer.lost = lost.set
+
+    def welcome() -> None:
+        connection, _ = listening.accept()
+        with connection, connection.makefile("rb") as lines:
+            lines.readline()
+            connection.sendall(b'{"type": "welcome"}\n')
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("screen.sock")
+        listening.listen()
+        screen = threading.Thread(target=welcome)
+        screen.start()
+        observer.open()
+        screen.join()
+        assert lost.wait(30)
+        assert not observer.say(b"{}\n")
+        observer.close()

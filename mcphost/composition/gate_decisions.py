@@ -151,8 +151,8 @@ class GateDecisions:
         self._inbox: dict[int, AskInbox] = {}
         self._tools: dict[int, str] = {}
         """The tools of calls that were asked about and have not ended."""
-        self._here: set[int] = set()
-        """The calls that were decided here."""
+        self._on_screen: set[int] = set()
+        """The calls that the connected screen was asked about; other calls are none of its business."""
         self._deciding: dict[int, asyncio.Task[None]] = {}
 
     async def run(self, actions: asyncio.Queue[GateAction | None]) -> None:
@@ -181,11 +181,11 @@ class GateDecisions:
                 await self._ask_inbox(action)
             case DropInbox(number) if self._inbox.pop(number, None):
                 self._say(link.InboxRequestGone(number=number))
-            case Sent(number) if number not in self._here:
+            case Sent(number) if number in self._on_screen:
                 self._say(link.CallForwarded(call=number))
-            case Overdue(number):
+            case Overdue(number) if number in self._on_screen:
                 self._say(link.CallOverdue(call=number))
-            case Doubt(number):
+            case Doubt(number) if number in self._on_screen:
                 self._say(link.CallDoubted(call=number))
             case AgentIntroduced():
                 self._introduced(action)
@@ -220,10 +220,13 @@ class GateDecisions:
                 error = None if message.error is None else message.error.model_dump()
                 self._gate.reply(number, message.result if error is None else None, error)
             case link.EndSession():
+                self._asked.clear()  # what is open ends with the server
+                self._inbox.clear()
                 self._disconnect()
 
     def _lost(self) -> None:
         """Decide here about all that was open on screen."""
+        self._on_screen.clear()
         asked, self._asked = self._asked, {}
         for call in asked.values():
             self._decide_here(call)
@@ -250,6 +253,7 @@ class GateDecisions:
         )
         if await self._tell(message):
             self._asked[call.number] = call
+            self._on_screen.add(call.number)
         else:
             self._decide_here(call)
 
@@ -259,7 +263,6 @@ class GateDecisions:
         task.add_done_callback(lambda _: self._deciding.pop(call.number, None))
 
     async def _decide(self, call: GatedCall) -> None:
-        self._here.add(call.number)
         try:
             calls = await self._local.calls()
         except McphostError as error:
@@ -274,10 +277,10 @@ class GateDecisions:
         self._gate.decide(call.number, GateDecision(*decision))
 
     async def _finished(self, number: int, state: str, seconds: float) -> None:
-        tool, here = self._tools.get(number, ""), number in self._here
+        tool, on_screen = self._tools.get(number, ""), number in self._on_screen
         self._forget(number)
         ended = link.CallEnded.model_validate({"call": number, "state": state, "seconds": seconds})
-        if not here and self._say(ended):
+        if on_screen and self._say(ended):
             return
         try:
             calls = await self._local.calls()
@@ -286,15 +289,16 @@ class GateDecisions:
         calls.ended(number, self._server, self._agent, tool, state, seconds)
 
     def _withdraw(self, number: int, reason: str) -> None:
+        if number in self._on_screen:
+            self._say(link.CallWithdrawn(call=number, reason=reason))
         self._forget(number)
-        self._say(link.CallWithdrawn(call=number, reason=reason))
         if task := self._deciding.get(number):
             task.cancel()
 
     def _forget(self, number: int) -> None:
         self._asked.pop(number, None)
         self._tools.pop(number, None)
-        self._here.discard(number)
+        self._on_screen.discard(number)
 
     # Questions of the server, and the agent's name.
 
