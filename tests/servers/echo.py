@@ -5,7 +5,7 @@
 Tools: echo add sleep progress log fail big environment stderr exit children. `sleep` and `progress` run in a
 thread of their own and can be cancelled; everything else is answered before the next line is read.
 With `--tools N` the list holds N generated tools instead (`tool-0001` …, each answers with its arguments), in
-pages of `--page M`; the tools named above can then still be called.
+pages of `--page M`; the tools named above can then still be called. With `--grows`, SIGUSR1 adds the tool `grown`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def children(arguments: Message) -> Message:
 
 QUICK: dict[str, Callable[[Message], Message]] = {
     "echo": echo, "add": add, "fail": fail, "big": big, "environment": environment,
-    "stderr": stderr, "exit": leave, "children": children,
+    "stderr": stderr, "exit": leave, "children": children, "grown": lambda arguments: text("grown"),
 }  # fmt: skip
 
 
@@ -150,6 +150,13 @@ class Echo:
             self.methods |= {"tools/list": self.list_tools, "tools/call": self.call}
         if not options.no_logging:
             self.methods["logging/setLevel"] = self.set_level
+        if options.grows:
+            # In a thread: the handler may interrupt a write, which holds the lock of the wire.
+            signal.signal(signal.SIGUSR1, lambda *_: threading.Thread(target=self.grow).start())
+
+    def grow(self) -> None:
+        self.tools = [*self.tools, define("grown", "Came later.", {})]
+        self.wire.notify("notifications/tools/list_changed")
 
     def serve(self) -> None:
         """Answers line after line until the input ends."""
@@ -284,6 +291,7 @@ def echo_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--name", default="echo", help="serverInfo.name")
     parser.add_argument("--instructions", default="", help="instructions for the model")
     parser.add_argument("--harmless", action="store_true", help="claim that no tool is destructive")
+    parser.add_argument("--grows", action="store_true", help="on SIGUSR1 offer the tool grown, too, and announce it")
     parser.add_argument("--no-tools", action="store_true", help="neither offer nor know tools")
     parser.add_argument("--no-logging", action="store_true", help="neither offer nor know logging/setLevel")
     parser.add_argument("--kill-client", action="store_true", help="kill who started it as soon as a tool is called")

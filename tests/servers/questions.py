@@ -15,7 +15,7 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from wire import Message, Wire, decode, options_parser
+from wire import REVISIONS, Message, Wire, decode, options_parser
 
 Asking = Generator[Message, Message, list[Message]]
 
@@ -43,7 +43,12 @@ class Questions:
         who = {"name": "questions", "version": "1"}
         match request["method"]:
             case "initialize":
-                agreed = {"protocolVersion": "2025-11-25", "capabilities": offered, "serverInfo": who}
+                version = request["params"]["protocolVersion"]
+                agreed = {
+                    "protocolVersion": version if version in REVISIONS else REVISIONS[-1],
+                    "capabilities": offered,
+                    "serverInfo": who,
+                }
                 self.answer(request, agreed)
             case "server/discover" if self.modern:
                 self.answer(request, {"supportedVersions": ["2026-07-28"], "capabilities": offered})
