@@ -513,6 +513,10 @@ class Observer:
             self._changed.notify()
             return True
 
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None
+
     def connect(self) -> bool:
         """Look for a screen now, and wait shortly for its welcome; return True if one is connected."""
         with self._connecting:

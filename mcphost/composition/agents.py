@@ -8,11 +8,11 @@ from typing import Any
 
 from mcphost.config.gated import GatedProgram
 from mcphost.host.agents.connected import ConnectedAgent
-from mcphost.host.agents.gated_calls import CallDecision
 from mcphost.host.agents.service import AgentService, Introduction, as_json
 from mcphost.host.host import Host
 from mcphost.serving import link
 from mcphost.serving.listener import AgentListener, LinkConnection
+from mcphost.serving.ports import GateDecision
 
 
 async def listen_for_agents(host: Host, path: Path, state: Path) -> None:
@@ -53,7 +53,7 @@ class _Port:
     def __init__(self, connection: LinkConnection) -> None:
         self._connection = connection
 
-    def decided(self, call: int, decision: CallDecision) -> None:
+    def decided(self, call: int, decision: GateDecision) -> None:
         self._connection.send(
             link.CallDecided(
                 call=call,
@@ -61,6 +61,7 @@ class _Port:
                 arguments=None if decision.arguments is None else dict(decision.arguments),
                 words=decision.words[: link.WORDS_CHARACTERS],
                 by=decision.by,
+                listed_within=decision.listed_within,
             )
         )
 

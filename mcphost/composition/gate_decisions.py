@@ -58,6 +58,9 @@ class ScreenConnection(Protocol):
 
     def connect(self) -> bool: ...
 
+    @property
+    def connected(self) -> bool: ...
+
 
 class DecidedGate(Protocol):
     """The gate that is answered. See `mcphost.serving.gate_pump.GatePump`."""
@@ -198,8 +201,8 @@ class GateDecisions:
 
     @property
     def _alone(self) -> bool:
-        """True if no screen runs. Without its socket, the search for one takes microseconds."""
-        return self._socket is None or (not os.path.exists(self._socket) and not self._screen.connect())
+        """True if no screen runs: one makes its socket before it answers."""
+        return self._socket is None or not (self._screen.connected or os.path.exists(self._socket))
 
     async def _tell(self, message: link.LinkMessage) -> bool:
         """Send a message, after a search for a screen; False where none runs, or where it is too long."""
@@ -214,7 +217,9 @@ class GateDecisions:
             return
         match message:
             case link.CallDecided(call=number) if self._asked.pop(number, None):
-                decision = GateDecision(message.allow, message.arguments, message.words, message.by)
+                decision = GateDecision(
+                    message.allow, message.arguments, message.words, message.by, message.listed_within
+                )
                 self._gate.decide(number, decision)
             case link.InboxReply(number=number) if self._inbox.pop(number, None):
                 error = None if message.error is None else message.error.model_dump()
@@ -274,7 +279,7 @@ class GateDecisions:
         decision = await calls.decide(
             call.number, self._server, self._agent, call.tool, call.definition, call.arguments
         )
-        self._gate.decide(call.number, GateDecision(*decision))
+        self._gate.decide(call.number, decision)
 
     async def _finished(self, number: int, state: str, seconds: float) -> None:
         tool, on_screen = self._tools.get(number, ""), number in self._on_screen

@@ -257,6 +257,8 @@ class Host:
                 call.cancel()
         self.sign_ins.cancel()
         self.servers.cancel()
+        if "agents" in self.__dict__:  # else no agent ever came
+            self.agents.close()
         try:
             await self._background.close()
         finally:

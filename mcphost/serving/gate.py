@@ -48,6 +48,7 @@ from mcphost.serving.gate_answers import (
     edit_note,
     failure,
     refusal,
+    task_of,
     unanswered,
     with_note,
 )
@@ -221,6 +222,9 @@ class _Memory(Generic[Value]):
         if len(self._values) > self._most:
             self._forgotten(self._values.popitem(last=False)[1])
 
+    def get(self, key: object) -> Value | None:
+        return self._values.get(key)
+
     def take(self, key: object) -> Value | None:
         return self._values.pop(key, None)
 
@@ -258,6 +262,8 @@ class _Request:
     features: frozenset[str] = frozenset()
     """The capabilities that mcphost declared in the agent's place."""
     page: ListPage | None = None
+    task: str = ""
+    """The id of the task whose result it asks for."""
     call: _Call | None = None
     held: bool = False
     heartbeat: Heartbeat | None = None
@@ -349,6 +355,8 @@ class AgentGate:
         self._rounds: _Memory[_Call] = _Memory(KEPT_ANSWERS, self._end_unanswered)
         """Allowed calls that the server cannot answer without input from the agent."""
         self._inbox: dict[int, _InboxQuestion] = {}
+        self._task_notes: _Memory[str] = _Memory(KEPT_ANSWERS)
+        """The notes about edited arguments for results that tasks will bring, by the ids of the tasks."""
 
         self._listing = ToolListing()
         self._era: Literal["", "opening", "legacy", "modern"] = ""
@@ -444,11 +452,19 @@ class AgentGate:
             del self._calls[call]
             found.release()
             self._grants.put(found.grant_key, (found, now + GRANT_SECONDS))
-        elif decision.allow and found.epoch != self._listing.epoch:
+        elif decision.allow and (found.epoch != self._listing.epoch or self._lists_again(decision, now)):
             found.state = "decided"  # until the definition is known to be the one that was shown
         else:
             self._apply(found, now)
         return self._done(now)
+
+    def _lists_again(self, decision: GateDecision, now: float) -> bool:
+        """Make the listing stale if it is too old for this decision; False if it is not, or if it cannot be renewed."""
+        within = decision.listed_within
+        if within is None or not self._listing.is_older(within, now) or self._era not in ("legacy", "modern"):
+            return False
+        self._listing.change()
+        return True
 
     def reply(
         self, number: int, now: float, result: Mapping[str, Any] | None, error: Mapping[str, Any] | None = None
@@ -574,6 +590,8 @@ class AgentGate:
                 passed = self._modern_request(request, message, params, version)
         if request.method == "tools/list":
             request.page = self._listing.page(params)
+        if request.method in ("tasks/get", "tasks/result"):
+            request.task = as_text(params.get("taskId"))
         if request.method == "tools/call":
             self._hold(request, passed, line if passed is message else None, now)
             return None
@@ -997,7 +1015,7 @@ class AgentGate:
             request.own_id = None
             return self._answered(request, message, exact, now)
         if self._listing.ends_at is not None:
-            following = self._listing.go_on(message) if exact else self._listing.give_up()
+            following = self._listing.go_on(message, now) if exact else self._listing.give_up()
             if isinstance(following, dict):
                 self._list(following)
             elif not following:
@@ -1008,7 +1026,7 @@ class AgentGate:
         """Take the server's answer to a request of the agent; return what the agent gets."""
         result, call = as_dict(message.get("result")), request.call
         if "error" not in message:
-            self._learn(request, result, exact)
+            self._learn(request, result, exact, now)
         elif request.method == "initialize":
             self._era = ""
         needs_input = result.get("resultType") == "input_required" and request.method in MAY_NEED_INPUT
@@ -1023,12 +1041,16 @@ class AgentGate:
             self._end(call, "failed" if failed else "done", now)
         changed = message if message.get("id") == request.id else {**message, "id": request.id}
         if call is not None and call.note and not needs_input:
+            if task := task_of(result):
+                self._task_notes.put(task, call.note)
             changed = with_note(changed, call.note)
+        elif request.task and (note := self._task_notes.get(request.task)) is not None:
+            changed = with_note(changed, note)
         if changed is not message and not exact:
             return failure(request.id, INTERNAL_ERROR, "mcphost cannot read the server's answer.")
         return changed
 
-    def _learn(self, request: _Request, result: dict[str, Any], exact: bool) -> None:
+    def _learn(self, request: _Request, result: dict[str, Any], exact: bool, now: float) -> None:
         if request.method == "initialize":
             self._era = "legacy"
             revision, known = as_text(result.get("protocolVersion")), self._introduced
@@ -1037,7 +1059,7 @@ class AgentGate:
         elif request.method == "server/discover" and request.modern and self._era in ("", "modern"):
             self._open_modern(request)
         elif request.page is not None and exact:
-            self._listing.take_page(request.page, result)
+            self._listing.take_page(request.page, result, now)
 
     # Rounds of input that mcphost answers.
 

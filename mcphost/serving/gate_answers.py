@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mcphost.json_values import as_dict, as_text
 from mcphost.serving.gate_lines import Message, MessageId
 
 DECLINED: Final = "The user declined this call. Do not repeat it; ask the user how to go on."
@@ -49,6 +50,12 @@ def edit_note(arguments: Mapping[str, Any]) -> str:
     return f"(The user changed the arguments of this call: {cut})"
 
 
+def task_of(result: Mapping[str, Any]) -> str:
+    """The id of the task that will bring the result of a call; empty where this is the result."""
+    started = result.get("task") if result.get("resultType") != "task" else result
+    return as_text(as_dict(started).get("taskId"))
+
+
 def with_note(answer: Message, note: str) -> Message:
     """The server's answer with a note before its content, or before the words of its error."""
     error, result = answer.get("error"), answer.get("result")
@@ -56,9 +63,13 @@ def with_note(answer: Message, note: str) -> Message:
         return {**answer, "error": {**error, "message": f"{note} {error.get('message', '')}"}}
     if not isinstance(result, dict):
         return answer
+    if isinstance(inner := result.get("result"), dict):  # of a task that has ended
+        return {**answer, "result": {**result, "result": _noted(inner, note)}}
+    if "task" in result or result.get("resultType") == "task" or "taskId" in result:  # it has no place for a text
+        return answer
+    return {**answer, "result": _noted(result, note)}
+
+
+def _noted(result: dict[str, Any], note: str) -> dict[str, Any]:
     content = result.get("content")
-    if not isinstance(content, list):
-        if "task" in result or result.get("resultType") == "task":  # it has no place for a text
-            return answer
-        content = []
-    return {**answer, "result": {**result, "content": [{"type": "text", "text": note}, *content]}}
+    return {**result, "content": [{"type": "text", "text": note}, *(content if isinstance(content, list) else [])]}

@@ -216,6 +216,8 @@ class CallDecided(LinkMessage):
     words: Text = ""
     """The reason, for the model."""
     by: Literal["user", "policy"] = "policy"
+    listed_within: Seconds | None = None
+    """Seconds that the tool's listing may be old for this decision."""
 
 
 class ReplyError(BaseModel):

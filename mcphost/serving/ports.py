@@ -32,3 +32,5 @@ class GateDecision(NamedTuple):
     words: str = ""
     """The reason of a refusal, for the model."""
     by: Literal["user", "policy"] = "policy"
+    listed_within: float | None = None
+    """Seconds that the tool's listing may be old for this decision, which an earlier answer of the user made."""

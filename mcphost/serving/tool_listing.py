@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from mcphost.json_values import as_text, canonical, dicts_in
@@ -62,6 +63,7 @@ class ToolListing:
         """Unfinished listings of the agent, by the cursor of the next page."""
         self._own: _Listing | None = None
         self._outdated = 0
+        self._listed_at = -inf
 
     def known(self, name: str) -> KnownTool | None:
         """The tool by which to decide; None: list first."""
@@ -74,8 +76,12 @@ class ToolListing:
             self._texts[name] = canonical(definition)
         return KnownTool(definition, self._texts[name])
 
+    def is_older(self, seconds: float, now: float) -> bool:
+        """True if the last complete listing is older than so many seconds."""
+        return now - self._listed_at > seconds
+
     def change(self) -> None:
-        """Take note of a change that the server announces."""
+        """Take note that the definitions may have changed."""
         self.epoch += 1
         self._agents.clear()
 
@@ -84,7 +90,7 @@ class ToolListing:
         cursor = params.get("cursor")
         return ListPage(cursor if isinstance(cursor, str) else None, self.epoch)
 
-    def take_page(self, page: ListPage, result: Mapping[str, Any]) -> None:
+    def take_page(self, page: ListPage, result: Mapping[str, Any], now: float) -> None:
         """Take the answer to a page that the agent asked for."""
         if page.epoch != self.epoch:
             return
@@ -96,7 +102,7 @@ class ToolListing:
             return
         found, following = found | so_far, result.get("nextCursor")
         if following is None:
-            self._replace(found)
+            self._replace(found, now)
         elif isinstance(following, str):
             self._agents[following] = found
             while len(self._agents) > OPEN_LISTINGS:
@@ -112,7 +118,7 @@ class ToolListing:
         self._own = _Listing(meta, self.epoch, now)
         return self._own.params(None)
 
-    def go_on(self, answer: Message) -> dict[str, Any] | bool:
+    def go_on(self, answer: Message, now: float) -> dict[str, Any] | bool:
         """Take the answer to a request: the params of the next one, or if the listing succeeded."""
         own, result = self._own, answer.get("result")
         if own is None or type(result) is not dict or type(result.get("tools")) is not list:
@@ -130,7 +136,7 @@ class ToolListing:
         self._outdated = 0 if own.epoch == self.epoch else self._outdated + 1
         if own.epoch == self.epoch or self._outdated >= RELISTINGS:
             self._outdated = 0
-            self._replace(own.found)
+            self._replace(own.found, now)
         return True
 
     def give_up(self) -> bool:
@@ -138,8 +144,9 @@ class ToolListing:
         self._own = None
         return False
 
-    def _replace(self, definitions: Definitions) -> None:
+    def _replace(self, definitions: Definitions, now: float) -> None:
         self._definitions, self._complete, self._fresh_epoch = definitions, True, self.epoch
+        self._listed_at = now
         self._texts.clear()
 
 

@@ -393,6 +393,32 @@ def test_a_decision_waits_for_the_listing_after_a_change() -> None:
 
 
 @pytest.mark.hostile("P04")
+def test_an_old_listing_is_renewed_before_an_approval_counts() -> None:
+    rig = opened()
+    rig.now += 61
+    rig.agent(call(1))
+    rig.decide(GateDecision(True, listed_within=60))
+    (listing,) = rig.server_got
+    assert listing["method"] == "tools/list"
+    rig.server(result(listing["id"], tools=[ECHO]))
+    assert rig.server_got[1:] == [call(1)]
+    rig.agent(call(2))
+    rig.decide(GateDecision(True, listed_within=60))
+    assert rig.server_got[2:] == [call(2)]
+
+
+def test_an_approval_does_not_count_for_a_tool_that_changed_since() -> None:
+    rig = opened()
+    rig.now += 1
+    rig.agent(call(1))
+    rig.decide(GateDecision(True, listed_within=0))
+    newer = {**ECHO, "description": "newer"}
+    rig.server(result(rig.server_got[0]["id"], tools=[newer]))
+    assert ([each["method"] for each in rig.server_got], rig.asked[-1].definition) == (["tools/list"], newer)
+    rig.decide(GateDecision(True, listed_within=60))
+    assert rig.server_got[1:] == [call(1)]
+
+
 def test_a_server_that_changes_its_tools_all_the_time_gets_no_call() -> None:
     rig = opened()
     rig.agent(call(1))
@@ -812,6 +838,38 @@ def test_an_error_for_edited_arguments_says_so() -> None:
     error = rig.agent_got[0]["error"]
     assert (error["code"], error["data"]) == (5, 1)
     assert error["message"] == '(The user changed the arguments of this call: {"x": 2}) no'
+
+
+@pytest.mark.parametrize(
+    ("started", "method", "ended"),
+    [
+        ({"task": {"taskId": "t"}}, "tasks/result", {"content": []}),
+        ({"resultType": "task", "taskId": "t"}, "tasks/get", {"taskId": "t", "result": {"content": []}}),
+    ],
+)
+def test_the_result_of_a_task_says_that_arguments_were_edited(started: Any, method: str, ended: Any) -> None:
+    rig = opened()
+    rig.agent(call(1, x=1))
+    rig.decide(EDITED)
+    rig.server(result(1, **started))
+    for number in (2, 3):
+        rig.agent(request(number, method, taskId="t"))
+        rig.server(result(number, **ended))
+    rig.agent(request(4, method, taskId="other"))
+    rig.server(result(4, **ended))
+    first, *noted, other = [each["result"] for each in rig.agent_got]
+    assert (first, other) == (started, ended)
+    assert ["changed the arguments" in text_of({"result": each.get("result", each)}) for each in noted] == [True, True]
+
+
+def test_a_task_that_works_has_no_place_for_a_note() -> None:
+    rig = opened()
+    rig.agent(call(1, x=1))
+    rig.decide(EDITED)
+    rig.server(result(1, resultType="task", taskId="t"))
+    rig.agent(request(2, "tasks/get", taskId="t"))
+    rig.server(result(2, taskId="t", status="working"))
+    assert rig.agent_got[1] == result(2, taskId="t", status="working")
 
 
 def test_arguments_that_are_not_really_edited_pass_as_they_came() -> None:

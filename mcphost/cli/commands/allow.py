@@ -20,12 +20,14 @@ from mcphost.config import Config, state_folder
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, InvalidResult, UnknownName, UsageError
 from mcphost.host.agents.declined import DeclinedCall, DeclinedCalls
+from mcphost.host.audit import AuditLog, AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.approvals import Approval, Approvals, Gate, Lifetime, ToolApproval, oldest_for
 from mcphost.host.consent.argument_rules import in_words, left_open, problem
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, decide
 from mcphost.host.events import Alarmed, EventBus
+from mcphost.host.traffic.spool import mask_of
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.models.tools import Tool
@@ -57,7 +59,7 @@ def run_allow(options: Namespace) -> int:
     when = _patterns(options.when)
     server, tool = _named(options.tool)
     if options.remove:
-        return finish(run(take_back(server, tool, options.agent, when)))
+        return finish(run(take_back(server, tool, options.agent, when, _config(options))))
     if not has_terminal():
         raise UsageError("allow asks you first, and there is no terminal to ask on; run it in a terminal")
     config = _config(options)
@@ -73,8 +75,8 @@ def run_allow(options: Namespace) -> int:
 
 
 async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: Config) -> Outcome:
-    """Show each tool with what runs it, ask, and write the approval. Raises ConfigError."""
-    saved = _SavedApprovals()
+    """Show each tool with what runs it, ask, and write the approval. Raises ConfigError, and Declined."""
+    saved = _SavedApprovals(config)
     approvals = await saved.load()
     lines, remarks = list[str](), list[str]()
     for each in found:
@@ -89,6 +91,7 @@ async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: C
             remarks.append(f"{show_line(name)} was not allowed")
             continue
         now = datetime.now().astimezone()
+        await saved.record(each.server, each.tool.name, each.identity, when, each.gate, allowed=True)
         approvals.allow(each.server, each.identity, each.tool, Lifetime.ALWAYS, now, when, each.gate)
         await saved.save()
         lines.append(f"{show_line(name)} is allowed{_which(each.gate, when)}")
@@ -98,7 +101,7 @@ async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: C
 
 async def list_approvals(server: str, oldest: datetime | None, *, as_json: bool) -> Outcome:
     """List what is allowed for good, of one server or of all, without what lapsed since it is older than ``oldest``."""
-    approvals = await _SavedApprovals().load()
+    approvals = await _SavedApprovals(Config.model_construct()).load()
     known = {(each.server, each.tool, each.gate): each.identity for each in approvals.saved_part()}
     grants = [each for each in approvals.grants(oldest) if server in ("", each.server)]
     listed = [(each, known.get((each.server, each.tool, each.gate), "")) for each in grants]
@@ -109,12 +112,12 @@ async def list_approvals(server: str, oldest: datetime | None, *, as_json: bool)
     return Outcome(table([HEADING, *(_row(each, identity) for each, identity in listed)]))
 
 
-async def take_back(server: str, tool: str, agent: str | None, when: Mapping[str, str]) -> Outcome:
+async def take_back(server: str, tool: str, agent: str | None, when: Mapping[str, str], config: Config) -> Outcome:
     """Take back what was allowed of a tool: all, or for one agent, or by the rule with these patterns.
 
-    Raises UnknownName where nothing was.
+    Raises UnknownName where nothing was, and Declined.
     """
-    saved = _SavedApprovals()
+    saved = _SavedApprovals(config)
     approvals = await saved.load()
     fitting = [
         each
@@ -125,7 +128,10 @@ async def take_back(server: str, tool: str, agent: str | None, when: Mapping[str
     ]
     if not fitting:
         raise UnknownName(f"nothing of {show_line(f'{server}:{tool}')} is allowed; see mcphost allow --list")
+    identities = {(each.server, each.tool, each.gate): each.identity for each in approvals.saved_part()}
     for each in fitting:
+        identity = identities.get((each.server, each.tool, each.gate), "")
+        await saved.record(each.server, each.tool, identity, each.when, each.gate, allowed=False)
         approvals.revoke(each.server, each.tool, each.when, each.gate)
     await saved.save()
     return Outcome("".join(f"{show_line(server)}:{each.label} is asked again: {each.words}\n" for each in fitting))
@@ -242,16 +248,26 @@ def _while(config: Config) -> str:
 
 
 class _SavedApprovals:
-    """The approvals file, written at once. Raises ConfigError where that fails."""
+    """The approvals file, written at once, and the audit log. Raises ConfigError where that fails."""
 
-    def __init__(self) -> None:
-        bus, self._failures = EventBus(), list[str]()
-        self.store = ApprovalStore(StateStore(state_folder(os.environ), remark), BackgroundTasks(), bus)
+    def __init__(self, config: Config) -> None:
+        bus, self._failures, state = EventBus(), list[str](), state_folder(os.environ)
+        self.store = ApprovalStore(StateStore(state, remark), BackgroundTasks(), bus)
+        log = AuditLog(state / "audit.jsonl", mask_of(os.environ, ()))
+        self._audit = AuditWriter(lambda: config, log, remark)
         bus.observe(lambda event: self._failures.append(event.text), Alarmed)
 
     async def load(self) -> Approvals:
         await self.store.load()
         return self.store.approvals
+
+    async def record(
+        self, server: str, tool: str, identity: str, when: Mapping[str, str], gate: Gate | None, *, allowed: bool
+    ) -> None:
+        """Write down what the user allows or takes back. Raises Declined where the policy wants that and it fails."""
+        whose = {} if gate is None else {"agent": gate.agent, "folder": gate.folder}
+        approval = {"server": server, "tool": tool, "sent_to": identity, "when": dict(when), **whose}
+        await self._audit.before({"event": "approval", **approval, "allowed": allowed, "by": "user"})
 
     async def save(self) -> None:
         self.store.changed()

@@ -169,8 +169,8 @@ class _Decider:
         from mcphost.config import state_folder
         from mcphost.config.gated import GatedProgram
         from mcphost.errors import ConfigError
-        from mcphost.host.agents.facts import AgentFacts
         from mcphost.host.agents.gated_calls import GatedServer
+        from mcphost.host.agents.kernel_facts import agent_of, caller_of
         from mcphost.host.traffic.spool import mask_of
         from mcphost.places import socket_path
 
@@ -180,9 +180,7 @@ class _Decider:
         except ConfigError:
             socket = None
         folder = os.getcwd()
-        program = _program_of(os.getppid())
-        given = options.agent or ""
-        agent = AgentFacts(given or os.path.basename(program), "", "", os.getppid(), program, folder, given)
+        agent = agent_of(caller_of(os.getpid()), options.agent or "")
         local = LocalConsent(
             lambda: _settings(options),
             lambda: state_folder(env),
@@ -283,13 +281,6 @@ def _allow_command(options: Namespace) -> list[str]:
     state = [f"MCPHOST_STATE_DIR={options.state}"] if options.state else []
     agent = ["--agent", options.agent] if options.agent else []
     return [*state, "mcphost", "allow", *agent]
-
-
-def _program_of(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return ""
 
 
 def _note(text: str) -> None:

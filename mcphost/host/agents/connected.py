@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 from mcphost.client.server_requests import InputRefused
 from mcphost.errors import McphostError
 from mcphost.host.agents.facts import claim_in
-from mcphost.host.agents.gated_calls import CallDecision, GatedCalls, GatedServer
+from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
 from mcphost.host.agents.server_questions import AgentServerQuestions
 from mcphost.host.agents.session import KEPT_CALLS, AgentCall, AgentCallState, AgentSession
 from mcphost.host.background import BackgroundTasks
@@ -18,6 +18,7 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.traffic.book import AgentTap
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.serving.ports import GateDecision
 
 MOST_WAITING: Final = 50
 """Calls of one session that wait for a decision; more are declined, since no person reads as many."""
@@ -32,7 +33,7 @@ TOO_MANY: Final = f"{MOST_WAITING} calls of this agent wait for the user already
 class AgentPort(Protocol):
     """The connection to an agent's tap or gate. None of its methods waits."""
 
-    def decided(self, call: int, decision: CallDecision) -> None:
+    def decided(self, call: int, decision: GateDecision) -> None:
         """Pass on the decision about the call that the gate gave this number."""
 
     def replied(self, number: int, result: Mapping[str, Any]) -> None:
@@ -243,7 +244,7 @@ class ConnectedAgent:
     def _is(self, number: int, asking: _Asking) -> bool:
         return self._asking.get(number) is asking
 
-    def _decided(self, number: int, call: AgentCall, decision: CallDecision) -> None:
+    def _decided(self, number: int, call: AgentCall, decision: GateDecision) -> None:
         call.allowed, call.by, call.decided_at = decision.allow, decision.by, time.monotonic()
         call.state = AgentCallState.ALLOWED if decision.allow else AgentCallState.DECLINED
         self._port.decided(number, decision)

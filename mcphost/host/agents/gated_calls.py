@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
 from mcphost.config import Config, Values
 from mcphost.config.gated import GatedProgram
@@ -14,19 +14,9 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.tool_calls.arguments import check_arguments
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
+from mcphost.serving.ports import GateDecision
 
 UNLISTED: Final = "the server lists no tool of that name"
-
-
-class CallDecision(NamedTuple):
-    """The decision about a call of an agent."""
-
-    allow: bool
-    arguments: Mapping[str, Any] | None = None
-    """The arguments that the person put in the place of the call's; None: they stay."""
-    words: str = ""
-    """Why it was declined, for the model."""
-    by: Literal["user", "policy"] = "policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +51,39 @@ class GatedCalls:
         arguments: Mapping[str, Any],
         *,
         refusal: str = "",
-    ) -> CallDecision:
+    ) -> GateDecision:
         """Decide on a call; the decision is in the audit log when this returns. Never raises.
 
         ``number`` is unique among the calls of this run. ``definition`` is the tool as the server listed it last, None
         if it did not. ``refusal`` declines the call, whatever the rules say. Cancelling withdraws the question.
         """
+        listed_within: float | None = None
         try:
             proposal = await self._proposal(number, server, agent, tool, definition, arguments, refusal)
 
             async def list_again() -> Proposal:
-                return proposal  # a gate lists again as soon as the server announces a change
+                nonlocal listed_within
+                listed_within = self._consent.relist_sec  # the gate lists again before it sends the call
+                return proposal
 
             proposal, answer = await self._consent.decide(proposal, list_again)
             if answer.arguments is not None:
                 await check_arguments(proposal.tool, answer.arguments)
         except Declined as declined:
             by_user = declined.by == "user"
-            return CallDecision(False, words=_refusal(tool, declined), by="user" if by_user else "policy")
+            return GateDecision(False, words=_refusal(tool, declined), by="user" if by_user else "policy")
         except InvalidArguments as invalid:  # only edited ones are checked
             self.ended(number, server, agent, tool, "error", 0.0, sent=False)
-            return CallDecision(
+            return GateDecision(
                 False, words=f"the user changed the arguments, and they do not fit: {invalid}", by="user"
             )
         except McphostError as error:
-            return CallDecision(False, words=str(error))
+            return GateDecision(False, words=str(error))
         except Exception as error:
-            return CallDecision(False, words=str(internal_error(error)))
-        return CallDecision(True, answer.arguments, by="user" if answer.by == "user" else "policy")
+            return GateDecision(False, words=str(internal_error(error)))
+        if answer.by == "user":
+            return GateDecision(True, answer.arguments, by="user")
+        return GateDecision(True, listed_within=listed_within)
 
     def ended(
         self,

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from mcphost.host.agents.facts import AgentFacts
+
 PS_SECONDS: Final = 5.0
 """Seconds for ``ps`` and ``lsof``, which read a few processes only."""
 
@@ -33,6 +35,12 @@ def caller_of(pid: int) -> ProcessFacts:
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         return _of_proc(pid) if sys.platform == "linux" else _of_ps(pid)
     return ProcessFacts()
+
+
+def agent_of(caller: ProcessFacts, given: str) -> AgentFacts:
+    """The agent that runs as this process; ``given`` is its name of ``--as``."""
+    label = given or caller.name or "unknown"
+    return AgentFacts(label, pid=caller.pid, program=caller.program, folder=caller.folder, given=given)
 
 
 def _of_proc(pid: int) -> ProcessFacts:

@@ -11,9 +11,8 @@ from typing import Any, Final, Literal
 from mcphost.config.gated import GatedProgram
 from mcphost.errors import UnknownName
 from mcphost.host.agents.connected import AgentContext, AgentPort, ConnectedAgent
-from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
-from mcphost.host.agents.kernel_facts import ProcessFacts, caller_of
+from mcphost.host.agents.kernel_facts import ProcessFacts, agent_of, caller_of
 from mcphost.host.agents.server_questions import AgentServerQuestions
 from mcphost.host.agents.session import AgentCall, AgentSession
 from mcphost.host.background import BackgroundTasks
@@ -79,13 +78,7 @@ class AgentService:
     async def connect(self, introduction: Introduction, pid: int, port: AgentPort) -> ConnectedAgent:
         """Begin a session for a tap or gate with this process id."""
         caller = await asyncio.to_thread(self._caller, pid)
-        agent = AgentFacts(
-            label=introduction.given or caller.name or "unknown",
-            pid=caller.pid,
-            program=caller.program,
-            folder=caller.folder,
-            given=introduction.given,
-        )
+        agent = agent_of(caller, introduction.given)
         program = introduction.program
         server = GatedServer(introduction.name, program)
         session = AgentSession(
@@ -112,6 +105,11 @@ class AgentService:
     def decline_all(self, number: int, on: bool = True) -> None:
         """Decline everything that an agent asks, what is open too, until this is taken back. Raises UnknownName."""
         self._find(number).decline_all(on)
+
+    def close(self) -> None:
+        """Withdraw all that agents and their servers ask."""
+        for agent in tuple(self._connected.values()):
+            agent.closed()
 
     def _find(self, number: int) -> ConnectedAgent:
         found = self._connected.get(number)

@@ -153,3 +153,6 @@ def test_approvals_are_listed_and_taken_back(
     assert "for claude-code in /home/ada/app" in capsys.readouterr().out
     assert main(["allow", "--remove", "git:git_log"]) == 0
     assert status(state) is None
+    records = [json.loads(line) for line in (state / "audit.jsonl").read_text().splitlines()]
+    assert [(each["event"], each["allowed"]) for each in records] == [("approval", True), ("approval", False)]
+    assert all(each["sent_to"] == IDENTITY and each["agent"] == "claude-code" for each in records)

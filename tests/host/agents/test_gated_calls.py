@@ -12,7 +12,7 @@ from mcphost.config import Config, Values
 from mcphost.config.gated import GatedProgram
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.agents.facts import AgentFacts
-from mcphost.host.agents.gated_calls import UNLISTED, CallDecision, GatedCalls, GatedServer
+from mcphost.host.agents.gated_calls import UNLISTED, GatedCalls, GatedServer
 from mcphost.host.audit import AuditLog, AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approval_store import ApprovalStore
@@ -22,6 +22,7 @@ from mcphost.host.consent.questions import Answer, Approver
 from mcphost.host.events import EventBus
 from mcphost.host.logs import LogBook
 from mcphost.host.reporting import Reporting
+from mcphost.serving.ports import GateDecision
 from tests.host.conftest import NO, FileStore, ScriptedApprover, settings
 
 LOG = {"name": "log", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
@@ -50,7 +51,7 @@ class Desk:
         definition: Mapping[str, Any] | None = LOG,
         arguments: Mapping[str, Any] = {"n": 1},
         **more: Any,
-    ) -> CallDecision:
+    ) -> GateDecision:
         return await self.calls.decide(1, server, agent, "log", definition, arguments, **more)
 
     @property
@@ -73,7 +74,7 @@ def desk(tmp_path: Path) -> DeskOf:
 
 async def test_a_decision_is_written_down_with_the_agent(desk: DeskOf) -> None:
     here = desk(allow=["claude>git:*"])
-    assert await here.decide() == CallDecision(True)
+    assert await here.decide() == GateDecision(True)
     here.calls.ended(1, GIT, CLAUDE, "log", "done", 0.25)
     decision, outcome = here.audit
     agent = {"agent": "claude", "agent_pid": 7, "agent_program": "/usr/bin/claude", "agent_folder": "/work"}
@@ -110,9 +111,15 @@ async def test_an_approval_on_screen_holds_for_the_program_in_its_folder(desk: D
     assert not (await here.decide(EVIL)).allow
 
 
+async def test_only_an_approval_needs_a_fresh_listing(desk: DeskOf) -> None:
+    here = desk(ALWAYS, relist_sec=7)
+    assert await here.decide() == GateDecision(True, by="user")
+    assert await here.decide() == GateDecision(True, listed_within=7)
+
+
 async def test_a_refusal_says_who_refused_and_why(desk: DeskOf) -> None:
     words = "the user declined this call of log in mcphost: not today; do not repeat it unless the user asks for it"
-    assert await desk(NO).decide() == CallDecision(False, words=words, by="user")
+    assert await desk(NO).decide() == GateDecision(False, words=words, by="user")
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from mcphost.config.gated import GatedProgram
 from mcphost.errors import UnknownName
 from mcphost.host.agents.connected import DECLINING, MOST_WAITING, ConnectedAgent
 from mcphost.host.agents.facts import CLAIM_BYTES, claim_in
-from mcphost.host.agents.gated_calls import CallDecision
-from mcphost.host.agents.kernel_facts import caller_of
+from mcphost.host.agents.kernel_facts import ProcessFacts, agent_of, caller_of
 from mcphost.host.agents.service import KEPT_SESSIONS, AgentService, Introduction
 from mcphost.host.agents.session import AgentCallState, AgentSession
 from mcphost.host.consent.questions import Answer, FormQuestion, ToolCallQuestion
@@ -25,6 +24,7 @@ from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import AgentsChanged
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
+from mcphost.serving.ports import GateDecision
 from tests.conftest import Until
 from tests.host.agents.person import Person
 
@@ -35,12 +35,12 @@ class Gate:
     """The port of a gate, with what the host sent to it."""
 
     def __init__(self) -> None:
-        self.decisions: dict[int, CallDecision] = {}
+        self.decisions: dict[int, GateDecision] = {}
         self.replies: dict[int, Mapping[str, Any]] = {}
         self.refusals: dict[int, str] = {}
         self.disconnected = False
 
-    def decided(self, call: int, decision: CallDecision) -> None:
+    def decided(self, call: int, decision: GateDecision) -> None:
         assert call not in self.decisions
         self.decisions[call] = decision
 
@@ -112,7 +112,7 @@ async def test_an_allowed_call_keeps_its_three_times(stage: Stage, until: Until)
     assert (call.until, stage.session.waiting) == (call.asked_at + 50.0, 1)
     stage.person.answer(Answer(True, arguments={"branch": "dev"}))
     await until(lambda: stage.gate.decisions)
-    assert stage.gate.decisions[1] == CallDecision(True, {"branch": "dev"}, by="user")
+    assert stage.gate.decisions[1] == GateDecision(True, {"branch": "dev"}, by="user")
     stage.agent.sent(1)
     stage.agent.finished(1, "done", 0.5)
     assert call.state is AgentCallState.DONE
@@ -317,6 +317,23 @@ async def test_an_agent_behind_a_tap_is_known_by_its_claim(message: bytes, stage
 @pytest.mark.parametrize("info", [b"7", b'{"name":7}', b"[" * 20_000, b'"' + b"x" * CLAIM_BYTES + b'"'])
 def test_a_claim_of_another_shape_is_ignored(info: bytes) -> None:
     assert claim_in(INITIALIZE % info) is None
+
+
+async def test_the_end_of_the_host_withdraws_what_agents_ask(tmp_path: Path, until: Until) -> None:
+    async with staged(tmp_path, {}) as stage:
+        stage.ask(1)
+        form = {"type": "object", "properties": {"n": {"type": "string"}}}
+        stage.agent.requested(1, "elicitation/create", {"message": "Name?", "requestedSchema": form})
+        await until(lambda: len(stage.person.open) == 2)
+        stage.host.agents.close()
+        await until(lambda: not stage.person.open)
+    assert (stage.states(), stage.gate.decisions) == (["withdrawn"], {})
+
+
+def test_the_program_of_a_caller_names_it() -> None:
+    agent = agent_of(ProcessFacts(7, "/usr/bin/node", "/w", "claude"), "")
+    assert (agent.label, agent.program, agent.pid, agent.given) == ("claude", "/usr/bin/node", 7, "")
+    assert agent_of(ProcessFacts(), "cc").label == "cc"
 
 
 def test_a_process_that_is_gone_has_no_caller() -> None:

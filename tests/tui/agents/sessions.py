@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 from mcphost.config.gated import GatedProgram
 from mcphost.host.agents.connected import ConnectedAgent
 from mcphost.host.agents.facts import AgentFacts
-from mcphost.host.agents.gated_calls import CallDecision
 from mcphost.host.agents.service import Introduction
 from mcphost.host.agents.session import AgentCall, AgentSession
 from mcphost.host.host import Host
+from mcphost.serving.ports import GateDecision
 
 WORK = "/work/lighthouse"
 
@@ -55,12 +55,12 @@ class RecordingPort:
     """The end of a gate, which records what the screen says."""
 
     def __init__(self) -> None:
-        self.decisions: list[CallDecision] = []
+        self.decisions: list[GateDecision] = []
         self.replies: dict[int, Mapping[str, Any]] = {}
         self.refusals: dict[int, str] = {}
         self.agent: ConnectedAgent | None = None
 
-    def decided(self, call: int, decision: CallDecision) -> None:
+    def decided(self, call: int, decision: GateDecision) -> None:
         self.decisions.append(decision)
 
     def replied(self, number: int, result: Mapping[str, Any]) -> None:

@@ -58,11 +58,16 @@ async def test_a_late_answer_to_an_agent_that_may_have_gone_needs_two_keys() -> 
         await stage.until(lambda _: port.decisions)
 
 
-async def test_a_parked_call_counts_down_and_a_muted_agent_is_declined() -> None:
+async def test_a_parked_call_counts_down_and_a_muted_agent_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(echo(), size=(120, 36)) as stage:
         await stage.ready()
         agent, port = await connect(stage.host, claude())
+        rings: list[str] = []
+        monkeypatch.setattr(stage.app, "write_to_terminal", rings.append)
+        stage.app.attention.blurred()
         ask(agent)
+        await stage.until(lambda _: rings == ["\a"])
+        stage.app.attention.focused()
         await stage.call_dialog()
         await stage.press("p")
         await stage.shows("claude-code wants to run git:git_push · waits")
