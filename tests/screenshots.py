@@ -153,9 +153,9 @@ async def gate_story(pilot: Pilot[None]) -> None:
 
     app = pilot.app
     assert isinstance(app, McphostApp)
-    folder = f"{Path.home()}/lighthouse"
-    codex = claude(label="codex", claimed="codex-mcp-client", version="0.171.0", pid=4888, given="codex", folder=folder)
-    await connect(app.host, codex)
+    folder = "/home/ada/lighthouse"
+    codex = {"label": "codex", "claimed": "codex-mcp-client", "version": "0.171.0", "given": "codex"}
+    await connect(app.host, claude(**codex, pid=4888, program="/usr/bin/codex", folder=folder))
     agent, _ = await connect(app.host, claude(folder=folder))
     await until(pilot, lambda app: app.main.agents is not None)
     ask(agent, within=1500.0)
