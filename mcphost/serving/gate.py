@@ -341,6 +341,8 @@ class AgentGate:
         """The agent's requests by their ids."""
         self._cancelled: OrderedDict[MessageId, None] = OrderedDict()
         """Ids of cancelled requests, which the server may still answer."""
+        self._unsent: OrderedDict[MessageId, None] = OrderedDict()
+        """Ids of calls that the server never got; some agents cancel a call after its answer, or twice."""
         self._server_open: OrderedDict[MessageId, None] = OrderedDict()
         """Ids of the server's requests that the agent may answer."""
         self._own: dict[str, _Request | None] = {}
@@ -579,6 +581,7 @@ class AgentGate:
     def _open_request(self, request: _Request, message: Message, line: bytes | None, now: float) -> Message | None:
         self._open[request.id] = request
         self._cancelled.pop(request.id, None)
+        self._unsent.pop(request.id, None)
         params = as_dict(message.get("params"))
         passed = message
         if request.method == "initialize":
@@ -675,7 +678,7 @@ class AgentGate:
         cancelled = id_of(params.get("requestId"))
         request = None if cancelled is None else self._open.get(cancelled)
         if request is None:
-            return message
+            return None if cancelled in self._unsent else message
         self._forget(request)
         call = request.call
         if call is not None and request.held:
@@ -720,14 +723,13 @@ class AgentGate:
             answer_at=now + within,
             doubt_at=now + limits.silence if token is None else inf,
         )
-        request.call = call
+        request.call, request.held = call, True
         held = sum(len(each.line) for each in self._calls.values())
         if len(self._calls) >= HELD_CALLS or held + len(call.line) > HELD_BYTES:
             self._decline(request, TOO_MANY)
             return
         if "requestState" in params or "inputResponses" in params:
             call.before = self._rounds.take(_round_key(call, params.get("requestState")))
-        request.held = True
         if token is not None:
             request.heartbeat = Heartbeat(token, now)
             self._tokens[token] = request
@@ -894,6 +896,8 @@ class AgentGate:
 
     def _forget(self, request: _Request) -> None:
         self._open.pop(request.id, None)
+        if request.held:
+            _add(self._unsent, request.id)
         heartbeat = request.heartbeat
         if heartbeat is not None and self._tokens.get(heartbeat.token) is request:
             del self._tokens[heartbeat.token]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -494,7 +495,20 @@ def test_a_cancelled_call_is_withdrawn_without_an_answer() -> None:
     rig.agent(call(1), cancelled(1), cancelled(1))
     assert rig.all(Withdraw) == [Withdraw(rig.asked[0].number, "the agent cancelled the call")]
     rig.decide(YES)
-    assert (rig.server_got, rig.to_agent) == ([cancelled(1)], [])
+    assert (rig.server_got, rig.to_agent) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "end", [lambda rig: rig.decide(NO), lambda rig: rig.pass_time(50)], ids=["declined", "overdue"]
+)
+def test_the_server_hears_nothing_of_a_call_that_it_never_got(end: Callable[[Rig], None]) -> None:
+    rig = opened(client="opencode")
+    rig.agent(call(1))
+    end(rig)
+    rig.agent(cancelled(1))  # opencode cancels what was answered
+    assert rig.to_server == []
+    rig.agent(request(1, "ping"), cancelled(1))
+    assert rig.server_got == [request(1, "ping"), cancelled(1)]
 
 
 def test_a_cancelled_call_in_flight_may_still_be_answered() -> None:
@@ -715,7 +729,7 @@ def test_a_repeat_joins_the_question_that_is_still_open() -> None:
     rig.agent(call(2), cancelled(1))
     assert len(rig.asked) == 1
     rig.decide(YES)
-    assert rig.server_got == [cancelled(1), call(2)]
+    assert rig.server_got == [call(2)]
     assert len(rig.agent_got) == 1
 
 
