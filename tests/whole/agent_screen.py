@@ -60,7 +60,7 @@ async def screen(folder: Path, approver: Approver) -> AsyncIterator[Host]:
     """A host whose socket and audit log are in the state folder of ``folder``."""
     state = folder / "state"
     state.mkdir(exist_ok=True)
-    path = socket_path({"MCPHOST_STATE_DIR": str(state), "XDG_RUNTIME_DIR": str(folder / "run")})
+    path = socket_path({"MCPHOST_STATE_DIR": str(state)})
     parts = Dependencies(_no_transport, approver, "1", audit_path=state / "audit.jsonl", answers=SCREEN_KINDS)
     async with Host(Config(), parts) as host:
         listening = asyncio.create_task(listen_for_agents(host, path, state))

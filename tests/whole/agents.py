@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 import pytest
@@ -248,19 +249,18 @@ async def turn(
         sys.executable, "-S", "-E", str(SERVERS / script), *arguments, "--record", str(folder / "record"),
     ]  # fmt: skip
     (folder / "config.toml").touch()
-    for each in ("home", "work"):
-        (folder / each).mkdir(exist_ok=True)
-    async with model(*plan) as made:
-        command, more = agent.start(Run(folder, program, made.url, gate, patience))
+    # An agent's own files are many, and no subject of the search for secrets at the end of the tests.
+    async with AsyncExitStack() as stack:
+        own = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
+        for each in ("home", "work"):
+            (own / each).mkdir()
+        made = await stack.enter_async_context(model(*plan))
+        command, more = agent.start(Run(own, program, made.url, gate, patience))
         kept = {each: os.environ[each] for each in ("PATH", "LANG", "TERM") if each in os.environ}
-        home = {
-            "HOME": str(folder / "home"),
-            "XDG_RUNTIME_DIR": str(folder / "run"),
-            "XDG_CACHE_HOME": str(CACHE / "agents"),
-        }
+        home = {"HOME": str(own / "home"), "XDG_CACHE_HOME": str(CACHE / "agents")}
         with (folder / "agent.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
-                *command, env={**kept, **home, **more}, cwd=folder / "work", stdin=asyncio.subprocess.DEVNULL,
+                *command, env={**kept, **home, **more}, cwd=own / "work", stdin=asyncio.subprocess.DEVNULL,
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         try:
