@@ -256,8 +256,6 @@ class Host:
             else:
                 call.cancel()
         self.sign_ins.cancel()
-        if "agents" in vars(self):  # most runs have none
-            self.agents.close()
         self.servers.cancel()
         if "agents" in self.__dict__:  # else no agent ever came
             self.agents.close()

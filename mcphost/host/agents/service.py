@@ -98,11 +98,6 @@ class AgentService:
         self._changed(session.number)
         return connected
 
-    def close(self) -> None:
-        """End all sessions, and with them the questions that would wait for an answer."""
-        for agent in tuple(self._connected.values()):
-            agent.closed()
-
     def disconnect(self, number: int) -> None:
         """End an agent's session with its server. Raises UnknownName."""
         self._find(number).disconnect()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -93,6 +92,7 @@ async def staged(tmp_path: Path, config: Mapping[str, Any]) -> AsyncIterator[Sta
     async with Host(Config.model_validate(config), parts) as host:
         agent = await connect(host.agents, gate)
         yield Stage(host, person, gate, agent, audit)
+        agent.closed()
 
 
 @pytest.fixture
@@ -191,13 +191,6 @@ async def test_the_end_of_a_session_withdraws_all(stage: Stage, until: Until) ->
     assert (stage.host.agents.sessions, stage.host.agents.ended) == ((), (stage.session,))
     with pytest.raises(UnknownName):
         stage.host.agents.disconnect(stage.session.number)
-
-
-async def test_questions_of_agents_do_not_keep_mcphost_from_ending(tmp_path: Path, until: Until) -> None:
-    async with asyncio.timeout(20), staged(tmp_path, {}) as stage:
-        stage.ask(1)
-        await until(lambda: stage.person.open)
-    assert (stage.states(), stage.person.open) == (["withdrawn"], [])
 
 
 async def test_a_call_that_its_gate_did_not_finish_is_lost(stage: Stage, until: Until) -> None:
