@@ -12,6 +12,7 @@ from typing import Final
 from mcphost.cli.doctor.environment import SET_HOME
 from mcphost.cli.doctor.findings import Finding, ok, problem, warning
 from mcphost.cli.settings import TRUST_COMMAND, find, settings_for_screen
+from mcphost.composition import calls_file, values_for
 from mcphost.config import Config, ConfigErrors, ConfigLocation, LoadedConfig, ServerConfig, users_path
 from mcphost.errors import ConfigError
 from mcphost.lazy_dataclass import dataclass
@@ -78,9 +79,27 @@ def read_configuration(explicit: str | None, env: Mapping[str, str], profile: st
     return ReadConfiguration(settings.loaded, tuple(findings), edit)
 
 
-def _problems(error: ConfigError, env: Mapping[str, str]) -> Iterator[Finding]:
+def _problems(error: ConfigError, env: Mapping[str, str], topic: str = "configuration") -> Iterator[Finding]:
     for each in error.problems if isinstance(error, ConfigErrors) else (error,):
-        yield problem("configuration", str(each), edit_command(each.path, each.line, env))
+        yield problem(topic, str(each), edit_command(each.path, each.line, env))
+
+
+def saved_calls(config: Config, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Check the saved calls beside the configuration: each can be read, and its server is configured."""
+    topic, file = "saved calls", calls_file(config, values_for(config, env))
+    try:
+        loaded = file.read()
+    except ConfigError as error:
+        yield from _problems(error, env, topic)
+        return
+    for each in loaded.problems:
+        yield from _problems(each, env, topic)
+    for call in loaded.calls:
+        if call.server not in config.servers:
+            text = f"{file.path}: {call.name} is for {call.server}, which is not configured"
+            yield warning(topic, text, edit_command(file.path, None, env))
+    if loaded.calls:
+        yield ok(topic, f"{file.path}: {len(loaded.calls)} can be read")
 
 
 def _contents(found: ConfigLocation, loaded: LoadedConfig) -> str:

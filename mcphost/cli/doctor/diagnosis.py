@@ -13,7 +13,13 @@ from shutil import which
 from typing import Final
 
 from mcphost.cli.commands.servers import ServerCheck, check_servers
-from mcphost.cli.doctor.configuration import install_command, missing_programs, programs, read_configuration
+from mcphost.cli.doctor.configuration import (
+    install_command,
+    missing_programs,
+    programs,
+    read_configuration,
+    saved_calls,
+)
 from mcphost.cli.doctor.environment import (
     SET_HOME,
     TerminalFacts,
@@ -71,6 +77,8 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
     config = Config() if settings.loaded is None else settings.loaded.config
     found.append(_keychain(env, _needs_keychain(config)))
     found += settings.findings
+    if settings.loaded is not None:
+        found += saved_calls(config, env)
     missing = missing_programs(config, env)
     found += programs(config, env, missing, settings.edit)
     folder, trouble = _state_folder(env)

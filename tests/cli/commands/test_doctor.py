@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from mcphost.auth.storage.keychain import NoKeychain
+from mcphost.cli.doctor.configuration import saved_calls
 from mcphost.cli.doctor.environment import TerminalFacts, check_environment
 from mcphost.cli.doctor.findings import Finding, Severity, as_text, problem
 from mcphost.composition import diagnosis
+from mcphost.config import load
 from tests.cli.conftest import Mcphost, echo, entry, mcphost_command
 from tests.screen_text import says
 from tests.terminal import mcphost as on_terminal
@@ -56,6 +58,21 @@ def test_a_mistake_in_the_configuration_comes_with_an_edit_command(
     assert found["server echo"]["status"] == "ok"
     assert "server bad" not in found
     assert topics(mcphost("doctor", "bad", "--config", "own.toml", "--json").out)["server bad"]["status"] == "problem"
+
+
+def test_mistakes_in_saved_calls_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(entry("echo"))
+    call = '[[call]]\nname = "{}"\nserver = "{}"\n{}\n'
+    calls = (("a", "echo", 'tool = "t"'), ("b", "gone", 'tool = "t"'), ("c", "echo", 'tol = "t"'))
+    path.with_name("calls.toml").write_text("".join(call.format(*each) for each in calls))
+    found = list(saved_calls(load(path).config, {"EDITOR": "ed"}))
+    assert [(each.severity.value, each.text.partition("calls.toml:")[2]) for each in found] == [
+        ("problem", '12: call[2].tol: unknown key tol; did you mean "tool"?'),
+        ("warning", " b is for gone, which is not configured"),
+        ("ok", " 2 can be read"),
+    ]
+    assert found[0].fix == f"ed +12 {path.with_name('calls.toml')}"
 
 
 @pytest.mark.parametrize(
