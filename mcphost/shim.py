@@ -261,11 +261,10 @@ class Shim:
 
         sys.setswitchinterval(SWITCH)
         self._exited = threading.Event()
+        errors = ("stderr", self._errors, 2)
         outputs = {
             "server": threading.Thread(target=self._pump_server, args=(lines,), name="server", daemon=True),
-            "stderr": threading.Thread(
-                target=self.pass_on, args=("stderr", self._errors, 2), name="stderr", daemon=True
-            ),
+            "stderr": threading.Thread(target=self.pass_on, args=errors, name="stderr", daemon=True),
         }
         if lines is not None:
             self.to_server.open()
@@ -370,6 +369,7 @@ class Shim:
         if sys.platform != "linux" or not (observer is None or observer.full):
             return True
         _widen(source)
+        _widen(target)
         while True:
             wait_for(reading=source)
             if not (observer is None or observer.full):

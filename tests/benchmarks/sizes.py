@@ -54,6 +54,9 @@ class Sizes:
     """Calls over HTTP in one run."""
     web_flights: int = 16
     web_logs: int = 10_000
+    tapped: int = 100_000_000
+    """Bytes that a tap carries in one run."""
+    idle_taps: int = 50
     idle_servers: int = 50
     idle_tools: int = 100
     """Tools of each of those servers."""
@@ -88,6 +91,8 @@ TINY = Sizes(
     web_calls=16,
     web_flights=4,
     web_logs=50,
+    tapped=120_000,
+    idle_taps=2,
     idle_servers=2,
     idle_tools=3,
     idle_seconds=0.1,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from tests.benchmarks import (
+    agent_works,
     capture_works,
     chat_works,
     era_works,
@@ -56,6 +57,10 @@ WORKS: Final[Mapping[str, Work]] = {
     "chat": chat_works.words_of_a_model,
     "hidden": hidden_works.hidden_panes,
     "history": history_works.many_calls,
+    "between": agent_works.between,
+    "tapped": agent_works.tapped_flood,
+    "tap-start": agent_works.program_starts,
+    "taps": agent_works.idle_taps,
 }
 
 
