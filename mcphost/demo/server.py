@@ -27,7 +27,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction
 from mcphost.serving.pages import page
-from mcphost.serving.served_request import Json, ServedRequest
+from mcphost.serving.served_request import Json, RequestKey, ServedRequest
 from mcphost.serving.session import CACHEABLE, ServerSession
 from mcphost.serving.tasks import may_start_task
 
@@ -97,7 +97,7 @@ class Server:
         hint = {"ttlMs": FRESH_MILLISECONDS.get(request.method, 60_000)} if request.method in CACHEABLE else {}
         request.finish(hint | result)
 
-    def _send(self, message: Any) -> None:
+    def _send(self, message: Any, about: RequestKey | None) -> None:
         line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         self._sink.write(line.encode() + b"\n")
         self._sink.flush()

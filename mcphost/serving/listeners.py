@@ -25,7 +25,7 @@ TASKS: Final = "taskIds"
 class Listeners:
     """The open ``subscriptions/listen`` requests of one client; ``send`` writes a message."""
 
-    def __init__(self, send: Callable[[Any], None]) -> None:
+    def __init__(self, send: Callable[[Any, RequestKey], None]) -> None:
         self._send = send
         self._open: dict[RequestKey, tuple[ServedRequest, Json]] = {}
 
@@ -65,7 +65,7 @@ class Listeners:
         for key, (request, _) in list(self._open.items()):
             request.finish({"_meta": {SUBSCRIPTION_ID: key}})
             # The specification's pages on subscriptions and on cancellation demand one each.
-            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": key}})
+            self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": key}}, key)
         self._open.clear()
 
     def _forget(self, key: RequestKey) -> None:
@@ -73,7 +73,7 @@ class Listeners:
 
     def _announce(self, key: RequestKey, method: str, params: Json) -> None:
         stamped = params | {"_meta": {SUBSCRIPTION_ID: key}}
-        self._send({"jsonrpc": "2.0", "method": method, "params": stamped})
+        self._send({"jsonrpc": "2.0", "method": method, "params": stamped}, key)
 
 
 def _honoured(wanted: Json, capabilities: Mapping[str, Any]) -> Json:

@@ -39,9 +39,9 @@ class ClientAsk(NamedTuple):
 class RequestOwner(Protocol):
     """Sends what a request has to say."""
 
-    def send(self, message: Any) -> None: ...
+    def send(self, message: Any, about: RequestKey | None) -> None: ...
 
-    def log(self, level: LogLevel, data: Any, logger: str) -> None: ...
+    def log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None) -> None: ...
 
     def new_key(self) -> str: ...
 
@@ -91,18 +91,18 @@ class ServedRequest:
             return
         self._reported = report["progress"]
         params = {"progressToken": self._token, **self.related(report)}
-        self._owner.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+        self._owner.send({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}, self.key)
 
     def log(self, level: LogLevel, data: Any, logger: str) -> None:
         """Send a log message, if the client wants that level."""
         if self.over:
             return
         if not self.revision.modern:
-            self._owner.log(level, data, logger)
+            self._owner.log(level, data, logger, self.key)
             return
         least = self.declaration.log_level
         if self.key is not None and least is not None and level >= least:
-            self._owner.send(log_message(level, data, logger))
+            self._owner.send(log_message(level, data, logger), self.key)
 
     def ask(self, method: str, params: Mapping[str, Any], take: Callable[[ClientAnswer], None]) -> None:
         """Ask the client; ``take`` gets its answer. Raises UndeclaredError, and RpcError if this request may not."""
@@ -126,7 +126,9 @@ class ServedRequest:
         """Announce that the user did what a URL elicitation was for; modern revisions have no such notice."""
         if not self.over and not self.revision.modern:
             params = {"elicitationId": elicitation_id}
-            self._owner.send({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params})
+            self._owner.send(
+                {"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params}, self.key
+            )
 
     def answer(self, key: str, answer: ClientAnswer) -> None:
         """Pass on the client's answer; one to no open ask is dropped."""
@@ -153,9 +155,9 @@ class ServedRequest:
         if self.revision.modern:
             self._token = None
 
-    def resume(self, key: RequestKey, params: Json, declaration: ClientDeclaration) -> None:
+    def resume(self, owner: RequestOwner, key: RequestKey, params: Json, declaration: ClientDeclaration) -> None:
         """Continue with the client's next attempt."""
-        self.key, self.declaration = key, declaration
+        self._owner, self.key, self.declaration = owner, key, declaration
         self._token, self._reported = _token_in(params), -inf
 
     def _end(self, outcome: Json) -> None:

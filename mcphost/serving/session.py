@@ -7,9 +7,7 @@ Specification: basic/lifecycle, basic/utilities, server; 2026-07-28 basic/patter
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any, Final, Protocol
 
 from mcphost.json_values import as_dict
@@ -19,6 +17,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.strict_json import Refused, parse
 from mcphost.serving.batches import AnswerBatch
+from mcphost.serving.client_state import ClientState
 from mcphost.serving.listeners import Listeners
 from mcphost.serving.negotiation import (
     ClientDeclaration,
@@ -31,9 +30,9 @@ from mcphost.serving.negotiation import (
     log_level,
     versions,
 )
-from mcphost.serving.rounds import Rounds, answer_asks
+from mcphost.serving.rounds import answer_asks
 from mcphost.serving.served_request import ClientAnswer, Json, RequestKey, ServedRequest, log_message
-from mcphost.serving.tasks import ServedTask, TaskBook
+from mcphost.serving.tasks import ServedTask
 
 OPEN_REQUESTS: Final = 1_000
 """Requests of one client in flight: more are not awaited, but sent in error."""
@@ -54,6 +53,9 @@ MODERN_MEMBERS: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
 """Members of results that only the modern revisions have."""
 
 
+Write = Callable[[Any, RequestKey | None], None]
+
+
 class ServedContent(Protocol):
     """The server's content, which a session calls; nothing of it may wait."""
 
@@ -70,12 +72,15 @@ class ServedContent(Protocol):
 
 
 class ServerSession:
-    """One client. ``send`` takes messages to write; ``clock`` returns monotonic seconds."""
+    """One session of a client.
 
-    def __init__(
-        self, content: ServedContent, send: Callable[[Any], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._content, self._write = content, send
+    ``write`` takes messages, each with the id of the client's request that it is about, or None. ``state`` is what the
+    client keeps over several sessions; without it, this session is its only one.
+    """
+
+    def __init__(self, content: ServedContent, write: Write, state: ClientState | None = None) -> None:
+        self._content, self._write = content, write
+        self._state, self._has_own_state = state or ClientState(), state is None
         self._client: ClientDeclaration | None = None
         """The declaration of the handshake; None before."""
         self._opened = self._closed = False
@@ -83,10 +88,9 @@ class ServerSession:
         self._subscribed: set[str] = set()
         self._running: dict[RequestKey, ServedRequest] = {}
         self._asked: dict[str, ServedRequest] = {}
-        self._keys = count(1)
-        self._rounds = Rounds(clock)
+        self._rounds, self._tasks = self._state.rounds, self._state.tasks
         self._listeners = Listeners(self.send)
-        self._tasks = TaskBook(self._announce_task)
+        self._state.observers.append(self._announce_task)
         self._methods: dict[str, Callable[[ServedRequest], Json | None]] = {
             "ping": lambda request: {},
             "logging/setLevel": self._set_level,
@@ -120,7 +124,8 @@ class ServerSession:
         elif len(value) > BATCH_ITEMS:
             self._refuse(_invalid(f"A batch has at most {BATCH_ITEMS} messages."))
         else:
-            with AnswerBatch(self.send) as batch:
+            about = next((each.get("id") for each in value if isinstance(each, dict) and "method" in each), None)
+            with AnswerBatch(lambda answers: self.send(answers, about)) as batch:
                 for each in value:
                     self._take(each, batch)
 
@@ -128,18 +133,19 @@ class ServerSession:
         """The client is gone, or goes: end everything."""
         self._listeners.close()
         self._closed = True
-        self._rounds.clear()
-        self._tasks.close()
+        self._state.observers.remove(self._announce_task)
+        if self._has_own_state:
+            self._state.close()
         for request in list(self._running.values()):
             request.cancel()
         self._running.clear()
 
     # From the content.
 
-    def log(self, level: LogLevel, data: Any, logger: str) -> None:
-        """Send a log message that belongs to no request; modern clients get none."""
+    def log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None = None) -> None:
+        """Send a log message of the session; modern clients get none."""
         if self._client is not None and level >= self._level:
-            self.send(log_message(level, data, logger))
+            self.send(log_message(level, data, logger), about)
 
     def list_changed(self, kind: str) -> None:
         """Announce a changed list: ``tools``, ``prompts`` or ``resources``."""
@@ -161,18 +167,18 @@ class ServerSession:
 
     # From requests (`RequestOwner`).
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Any, about: RequestKey | None = None) -> None:
         if not self._closed:
-            self._write(message)
+            self._write(message, about)
 
     def new_key(self) -> str:
-        return f"ask-{next(self._keys)}"
+        return self._state.new_key()
 
     def asked(self, request: ServedRequest, key: str) -> None:
         if not request.revision.modern:
             self._asked[key] = request
             method, params, _ = request.asks[key]
-            self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": request.related(params)})
+            self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": request.related(params)}, request.key)
         elif request.key is not None:
             self._park(request)
         if request.task_id is not None:
@@ -181,7 +187,7 @@ class ServerSession:
     def withdrawn(self, request: ServedRequest, key: str) -> None:
         if self._asked.pop(key, None) is not None:
             params = {"requestId": key, "reason": "The call that asked is over."}
-            self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}, request.key)
 
     def finished(self, request: ServedRequest, outcome: Json) -> None:
         if request.task_id is not None:
@@ -259,7 +265,7 @@ class ServerSession:
         request, key = self._rounds.take(attempt.method, attempt.params), attempt.key
         assert key is not None
         self._running[key] = request
-        request.resume(key, attempt.params, attempt.declaration)
+        request.resume(self, key, attempt.params, attempt.declaration)
         if request.outcome is not None:
             self._answer(request, key, request.outcome)
             return
@@ -312,14 +318,14 @@ class ServerSession:
             outcome = {"error": {**outcome["error"], "code": int(ErrorCode.INVALID_PARAMS)}}
         answer = {"jsonrpc": "2.0", "id": key, **outcome}
         if request.batch is None:
-            self.send(answer)
+            self.send(answer, key)
         else:
             request.batch.settle(answer)
 
     def _refuse(self, error: RpcError, batch: AnswerBatch | None = None, key: RequestKey | None = None) -> None:
         answer = {"jsonrpc": "2.0", "id": key, "error": error.as_object()}
         if batch is None:
-            self.send(answer)
+            self.send(answer, key)
         else:
             batch.add()
             batch.settle(answer)

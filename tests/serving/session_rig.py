@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, Revision
+from mcphost.serving.client_state import ClientState
 from mcphost.serving.negotiation import ServerIntroduction
-from mcphost.serving.served_request import ServedRequest
+from mcphost.serving.served_request import RequestKey, ServedRequest
 from mcphost.serving.session import ServerSession
 
 Json = dict[str, Any]
@@ -35,11 +36,15 @@ class SessionRig:
         self.sent: list[Any] = []
         self.now = 0.0
         self.openings = 0
-        self.session = ServerSession(self, self.sent.append, lambda: self.now)
+        self.state = ClientState(lambda: self.now)
+        self.session = ServerSession(self, self._write, self.state)
         self._last = 0
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "rig", "version": "1"}, self.offers, "Be kind.")
+
+    def _write(self, message: Any, about: RequestKey | None) -> None:
+        self.sent.append(message)
 
     def opened(self) -> None:
         self.openings += 1

@@ -1,6 +1,6 @@
 """Runs httpx requests on aiohttp: half the time of httpx's own engine, a sixth with many requests at once.
 
-Nothing else imports aiohttp. The engine itself does no redirects, cookies, decoding or retries. The package
+No other client imports aiohttp. The engine itself does no redirects, cookies, decoding or retries. The package
 httpx-aiohttp would do the same, but quotes URLs a second time, reports connection errors as timeouts, which are then
 sent again, and loses both the errors of proxies and the check of broken framing.
 """

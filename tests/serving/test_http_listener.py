@@ -1,0 +1,326 @@
+"""The HTTP listener over real sockets, with plain HTTP requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, REVISIONS, V2025_03_26, Revision
+from mcphost.protocol.limits import MESSAGE_BYTES
+from mcphost.serving.http_listener import PATH, SESSION_HEADER, HttpListener
+from mcphost.serving.negotiation import ServerIntroduction
+from mcphost.serving.served_request import ClientAnswer, Json, ServedRequest
+from tests.serving.session_rig import ALL, CAPABILITIES
+
+server = pytest.mark.server_requirement
+MODERN = "2026-07-28"
+HTTP_REVISIONS = pytest.mark.parametrize(
+    "revision", [each for each in REVISIONS if each.version > "2024-11-05"], ids=lambda each: each.version
+)
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+class Content:
+    """Does as the tool's name says: `now`, `later` with progress, `ask`, or `never`."""
+
+    def __init__(self) -> None:
+        self.cancelled = asyncio.Event()
+        self.asked = asyncio.Event()
+
+    def introduction(self, revision: Revision) -> ServerIntroduction:
+        return ServerIntroduction({"name": "http", "version": "1"}, CAPABILITIES)
+
+    def opened(self) -> None:
+        pass
+
+    def begin(self, request: ServedRequest) -> None:
+        done = {"content": [{"type": "text", "text": request.params.get("name", "")}]}
+        request.on_cancel = self.cancelled.set
+
+        def answered(answer: ClientAnswer) -> None:
+            if answer.result is not None:
+                request.finish({"content": [{"type": "text", "text": json.dumps(dict(answer.result))}]})
+
+        match request.params.get("name"):
+            case "later":
+                request.progress({"progress": 1})
+                request.finish(done)
+            case "ask":
+                self.asked.set()
+                request.ask("roots/list", {}, answered)
+            case "never":
+                request.progress({"progress": 1})
+            case _:
+                request.finish(done)
+
+
+class Site:
+    """A listener with two clients, and an HTTP client for the first."""
+
+    def __init__(self, listener: HttpListener, contents: dict[str, Content], port: int) -> None:
+        self.listener, self.contents = listener, contents
+        self.url = f"http://127.0.0.1:{port}{PATH}"
+        self.http = httpx.AsyncClient(headers={"Authorization": "Bearer one", **ACCEPT}, trust_env=False)
+
+    async def post(self, message: Any, **headers: str) -> httpx.Response:
+        return await self.http.post(self.url, content=json.dumps(message), headers=headers)
+
+    async def modern(self, method: str, params: Json | None = None, key: Any = 1, **headers: str) -> httpx.Response:
+        message, own = modern(method, params, key)
+        return await self.post(message, **{**own, **{name.replace("_", "-"): value for name, value in headers.items()}})
+
+    async def open(self, revision: Revision, token: str = "one") -> dict[str, str]:
+        """Do the handshake; the headers of its session."""
+        params = {"protocolVersion": revision.version, "capabilities": ALL, "clientInfo": {"name": "t", "version": "1"}}
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = await self.post(request("initialize", params), **headers)
+        assert answer.json()["result"]["protocolVersion"] == revision.version
+        headers |= {SESSION_HEADER: answer.headers[SESSION_HEADER], "MCP-Protocol-Version": revision.version}
+        assert (
+            await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, **headers)
+        ).status_code == 202
+        return headers
+
+    async def call(self, revision: Revision, name: str, key: int = 7) -> httpx.Response:
+        params = {"name": name, "arguments": {}, "_meta": {"progressToken": 5}}
+        if revision.modern:
+            return await self.modern("tools/call", params, key)
+        return await self.post(request("tools/call", params, key), **await self.open(revision))
+
+
+def request(method: str, params: Json, key: Any = 1) -> Json:
+    return {"jsonrpc": "2.0", "id": key, "method": method, "params": params}
+
+
+def modern(method: str, params: Json | None = None, key: Any = 1) -> tuple[Json, dict[str, str]]:
+    """A modern request with its headers."""
+    given = dict(params or {})
+    capabilities = given.pop("capabilities", ALL)
+    meta = {f"{META_PREFIX}protocolVersion": MODERN, f"{META_PREFIX}clientCapabilities": capabilities}
+    given["_meta"] = {**given.get("_meta", {}), **meta}
+    headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+    name = given.get("name") or given.get("uri") or given.get("taskId")
+    return request(method, given, key), headers | ({"Mcp-Name": name} if name else {})
+
+
+def events(text: str) -> list[Json]:
+    return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    contents = {"one": Content(), "two": Content()}
+    listener = HttpListener(contents.get)
+    site = Site(listener, contents, await listener.open())
+    async with site.http:
+        yield site
+        await listener.aclose()
+
+
+@server("SHTTP-03", "SHTTP-04", "SHTTP-06")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer three"}, 401),
+        ({"Authorization": "Basic one"}, 401),
+        ({"Content-Type": "text/plain"}, 415),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_a_foreign_request_is_refused(site: Site, method: str, headers: dict[str, str], status: int) -> None:
+    if method != "POST" and status == 415:
+        return
+    answer = await site.http.request(method, site.url, headers=headers)
+    assert answer.status_code == status
+    assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+async def test_a_page_of_the_server_itself_may_ask(site: Site) -> None:
+    origin = site.url.removesuffix(PATH)
+    assert (await site.modern("server/discover", Origin=origin, Sec_Fetch_Site="same-origin")).status_code == 200
+
+
+async def test_an_oversize_body_is_refused(site: Site) -> None:
+    answer = await site.http.post(site.url, content=b" " * (MESSAGE_BYTES + 1))
+    assert answer.status_code == 413
+
+
+@server("SMSG-23")
+async def test_a_body_that_is_not_json_gets_an_error(site: Site) -> None:
+    answer = await site.http.post(site.url, content=b"{")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
+
+
+@server("SHTTP-11", "SHTTP-12", "SHTTP-13", "SHTTP-19", "SHTTP-20", "SHTTP-23")
+@HTTP_REVISIONS
+async def test_an_answer_is_json_or_ends_a_stream(site: Site, revision: Revision) -> None:
+    now = await site.call(revision, "now")
+    assert (now.headers["content-type"], now.json()["id"]) == ("application/json", 7)
+    later = await site.call(revision, "later")
+    assert (later.headers["content-type"], later.headers["x-accel-buffering"]) == ("text/event-stream", "no")
+    progress, answer = events(later.text)
+    assert (progress["params"], answer["id"]) == ({"progressToken": 5, "progress": 1}, 7)
+
+
+@server("SMETA-10", "SHDR-03", "SHDR-04", "SHDR-05", "SHDR-08", "SHDR-09", "SHDR-10", "SHDR-11", "SHDR-15")
+@pytest.mark.parametrize(
+    ("headers", "params", "status", "number"),
+    [
+        ({"MCP-Protocol-Version": "2025-11-25"}, {}, 400, -32020),
+        ({"Mcp-Method": "tools/list"}, {}, 400, -32020),
+        ({"Mcp-Method": "Tools/Call"}, {}, 400, -32020),
+        ({"Mcp-Name": "other"}, {}, 400, -32020),
+        ({"Mcp-Name": "=?base64?bm93?="}, {}, 200, 0),
+        ({}, {"_meta": {f"{META_PREFIX}protocolVersion": "2099-01-01"}}, 400, -32022),
+        ({}, {"_meta": {}}, 400, -32602),
+        ({}, {"_meta": {f"{META_PREFIX}protocolVersion": MODERN}}, 400, -32602),
+    ],
+)
+async def test_headers_repeat_the_body(
+    site: Site, headers: dict[str, str], params: Json, status: int, number: int
+) -> None:
+    message, own = modern("tools/call", {"name": "now"})
+    message["params"] |= params
+    answer = await site.post(message, **{**own, **headers})
+    assert (answer.status_code, answer.json().get("error", {}).get("code", 0)) == (status, number)
+
+
+@server("SHDR-05", "SMETA-15", "SVER-12")
+@pytest.mark.parametrize(
+    ("method", "params", "status", "number"),
+    [
+        ("ping", {}, 404, -32601),
+        ("tools/unknown", {}, 404, -32601),
+        ("tasks/get", {"taskId": "x", "capabilities": {}}, 400, -32021),
+        ("tasks/get", {"taskId": "x"}, 200, -32602),
+    ],
+)
+async def test_a_modern_error_has_its_status(site: Site, method: str, params: Json, status: int, number: int) -> None:
+    answer = await site.modern(method, params)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, number)
+
+
+@server("SCANC-12", "SHTTP-26", "SHTTP-27")
+async def test_a_dropped_modern_response_cancels_its_request(site: Site) -> None:
+    message, headers = modern("tools/call", {"name": "never", "_meta": {"progressToken": 1}})
+    async with site.http.stream("POST", site.url, content=json.dumps(message), headers=headers) as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                break
+    await asyncio.wait_for(site.contents["one"].cancelled.wait(), 10)
+    assert site.listener.sessions == []
+
+
+@server("SMRTR-01", "SMRTR-11")
+async def test_a_round_goes_on_in_another_request_of_the_same_client(site: Site) -> None:
+    asked = (await site.modern("tools/call", {"name": "ask"})).json()["result"]
+    again = {
+        "name": "ask",
+        "requestState": asked["requestState"],
+        "inputResponses": {key: {"roots": []} for key in asked["inputRequests"]},
+    }
+    stolen = await site.modern("tools/call", again, 2, Authorization="Bearer two")
+    assert stolen.json()["error"]["code"] == -32602
+    answer = (await site.modern("tools/call", again, 3)).json()
+    assert (answer["id"], answer["result"]["content"][0]["text"]) == (3, '{"roots": []}')
+
+
+@server("SSUB-12", "SSUB-07")
+async def test_a_listener_stays_open_and_hears_of_changes(site: Site) -> None:
+    message, headers = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, "a")
+    found = list[Json]()
+    async with site.http.stream("POST", site.url, content=json.dumps(message), headers=headers) as response:
+        async for line in response.aiter_lines():
+            found += events(line)
+            if len(found) == 1 and line.startswith("data: "):
+                for session in site.listener.sessions:
+                    session.list_changed("tools")
+            if len(found) == 2:
+                break
+    assert [each["method"] for each in found] == [
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+    ]
+    assert found[1]["params"]["_meta"] == {f"{META_PREFIX}subscriptionId": "a"}
+
+
+# Sessions of the handshake.
+
+
+@server("SSESS-01", "SSESS-03", "SSESS-04", "SSESS-05", "SSESS-07", "SSESS-09", "SHDR-02")
+async def test_a_session_is_that_of_its_client_until_it_ends(site: Site) -> None:
+    headers = await site.open(V2025_03_26)
+    ping = request("ping", {})
+    assert (await site.post(ping, **headers)).json()["result"] == {}
+    changes = [
+        ({SESSION_HEADER: "x"}, 404),
+        ({"Authorization": "Bearer two"}, 404),
+        ({"MCP-Protocol-Version": "2020-01-01"}, 400),
+    ]
+    for change, status in changes:
+        assert (await site.post(ping, **{**headers, **change})).status_code == status
+    assert (await site.post(ping)).status_code == 400
+    assert (await site.http.delete(site.url, headers=headers)).status_code == 204
+    assert (await site.post(ping, **headers)).status_code == 404
+
+
+@server("SHTTP-07", "SBATCH-05", "SBATCH-06", "SBATCH-07")
+async def test_a_batch_is_answered_in_one_body(site: Site) -> None:
+    headers = await site.open(V2025_03_26)
+    notice = {"jsonrpc": "2.0", "method": "notifications/unknown"}
+    assert (await site.post([notice], **headers)).status_code == 202
+    answers = (await site.post([request("ping", {}, 5), notice, request("ping", {}, 6)], **headers)).json()
+    assert [each["id"] for each in answers] == [5, 6]
+
+
+@server("SGET-01", "SGET-02", "SGET-03", "SGET-05", "SGET-06", "SHTTP-13")
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if not each.modern and each.version > "2024"])
+async def test_a_question_comes_on_the_stream_of_its_call(site: Site, revision: Revision) -> None:
+    headers = await site.open(revision)
+    call = asyncio.create_task(site.post(request("tools/call", {"name": "ask"}, 8), **headers))
+    await asyncio.wait_for(site.contents["one"].asked.wait(), 10)
+    reply = {"jsonrpc": "2.0", "id": "ask-1", "result": {"roots": []}}
+    assert (await site.post(reply, **headers)).status_code == 202
+    question, answer = events((await call).text)
+    assert (question["method"], answer["id"]) == ("roots/list", 8)
+    async with site.http.stream("GET", site.url, headers=headers) as response:
+        assert (await site.http.get(site.url, headers=headers)).status_code == 409
+        (session,) = site.listener.sessions
+        session.list_changed("tools")
+        async for line in response.aiter_lines():
+            if found := events(line):
+                break
+    assert found == [{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}]
+
+
+@server("SCANC-04")
+async def test_a_cancelled_call_ends_its_stream_without_an_answer(site: Site) -> None:
+    headers = await site.open(V2025_03_26)
+    params = {"name": "never", "_meta": {"progressToken": 1}}
+    message = json.dumps(request("tools/call", params, 8))
+    async with site.http.stream("POST", site.url, content=message, headers=headers) as response:
+        notice = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 8}}
+        assert (await site.post(notice, **headers)).status_code == 202
+        text = "".join([line async for line in response.aiter_text()])
+    assert ["id" in each for each in events(text)] == [False]
+    assert site.contents["one"].cancelled.is_set()
+
+
+async def test_a_second_request_with_an_open_id_leaves_the_first_alone(site: Site) -> None:
+    headers = await site.open(V2025_03_26)
+    call = asyncio.create_task(site.post(request("tools/call", {"name": "ask"}, 8), **headers))
+    await asyncio.wait_for(site.contents["one"].asked.wait(), 10)
+    assert (await site.post(request("ping", {}, 8), **headers)).status_code == 400
+    await site.post({"jsonrpc": "2.0", "id": "ask-1", "result": {}}, **headers)
+    assert "result" in events((await call).text)[-1]
