@@ -18,6 +18,9 @@ from mcphost.serving.ports import GateDecision
 
 UNLISTED: Final = "the server lists no tool of that name"
 
+MOST_KEPT: Final = 100
+"""Programs that were compared with the configuration: as many as gates may be connected at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class GatedServer:
@@ -131,6 +134,8 @@ class GatedCalls:
         entry = config.servers.get(server.name)
         known = self._same.get(server)
         if known is None or known[0] is not entry:
+            if len(self._same) >= MOST_KEPT:
+                self._same.clear()
             known = self._same[server] = entry, server.program.is_entry(config, server.name, self._values)
         return known[1]
 

@@ -317,7 +317,10 @@ class PendingRequests:
     def _count(self, server: str) -> None:
         if self._wait(server) > 0:
             self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
-        self._times[server].append(time.monotonic())
+        now = time.monotonic()
+        for idle in [each for each, times in self._times.items() if not times or now - times[-1] >= 60]:
+            del self._times[idle]  # agents bring servers of any number of names
+        self._times[server].append(now)
 
     def _wait(self, server: str) -> float:
         """The seconds until the server may ask again."""

@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.host.agents.session import AgentCallState
 from mcphost.tui.agents.card import AgentScreen
+from mcphost.tui.agents.list import AgentsPane
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from mcphost.tui.kit.modal_screen import AskScreen
 from tests.tui.agents.sessions import ask, claude, connect
@@ -80,3 +81,23 @@ async def test_a_parked_call_counts_down_and_a_muted_agent_is_declined(monkeypat
         await stage.shows("muted")
         assert agent.session.calls[next(iter(agent.session.calls))].state is AgentCallState.DECLINED
         assert not stage.app.questions.counts_down
+
+
+async def test_the_block_follows_twenty_agents() -> None:
+    async with on_stage(echo(), size=(120, 36)) as stage:
+        await stage.ready()
+        agents = [await connect(stage.host, claude(pid=5000 + number)) for number in range(20)]
+        for agent, _ in agents:
+            ask(agent)
+        await stage.call_dialog()
+        block = stage.app.main.query_one(AgentsPane)
+        await stage.until(lambda _: block.border_title == "Agents · 20 waiting")
+        await stage.press("y")
+        await stage.until(lambda _: agents[0][1].decisions and block.border_title == "Agents · 19 waiting")
+        for agent, _ in agents:
+            agent.closed()
+        await stage.gone()
+        await stage.until(lambda _: block.border_title == "Agents")
+        assert [row.connected for row in block.rows.items] == [False] * 20
+        assert not stage.app.approver.open
+        await stage.shows("◌ claude-code", "gone")
