@@ -217,6 +217,8 @@ class GateDecisions:
             return
         match message:
             case link.CallDecided(call=number) if self._asked.pop(number, None):
+                if not message.allow:
+                    self._forget(number)
                 decision = GateDecision(
                     message.allow, message.arguments, message.words, message.by, message.listed_within
                 )
@@ -279,6 +281,8 @@ class GateDecisions:
         decision = await calls.decide(
             call.number, self._server, self._agent, call.tool, call.definition, call.arguments
         )
+        if not decision.allow:
+            self._forget(call.number)
         self._gate.decide(call.number, decision)
 
     async def _finished(self, number: int, state: str, seconds: float) -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from mcphost.errors import ConnectionLost
+from mcphost.protocol.display import show_line
 from mcphost.serving.remote import LINE_BYTES, RemoteServer
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.detection import DetectedTransport
@@ -19,6 +20,9 @@ UNREAD_BYTES: Final = 64 << 20
 
 FLUSH_SECONDS: Final = 2.0
 """At the end, for what the agent has not read."""
+
+NOTE_CHARACTERS: Final = 2000
+"""Characters of a sentence for the agent's log, which may quote the server."""
 
 LOST: Final = 3
 """Exit code where the session was lost, as that of other commands."""
@@ -91,7 +95,7 @@ class AddressProgram:
 
         def note(text: str) -> None:
             with suppress(OSError):
-                os.write(notes, f"mcphost gate: {text}\n".encode("utf-8", "backslashreplace"))
+                os.write(notes, f"mcphost gate: {show_line(text, NOTE_CHARACTERS)}\n".encode("utf-8", "replace"))
 
         server = RemoteServer(self._transport(), write, note, advice=self._advice, mask=self._mask)
         try:

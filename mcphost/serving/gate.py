@@ -61,6 +61,7 @@ from mcphost.serving.gate_lines import (
     encode,
     id_of,
     is_disguised,
+    is_read_otherwise,
     read_agent_line,
     read_server_line,
 )
@@ -710,6 +711,8 @@ class AgentGate:
         if within is None:
             within = limits.answer if token is None else limits.answer_with_progress
         arguments = params.get("arguments") or {}
+        if line is not None and is_read_otherwise(line, message):
+            line = None
         call = _Call(
             number=next(self._numbers),
             request=request,

@@ -88,6 +88,11 @@ def is_disguised(names: Collection[str], deciding: Collection[str]) -> bool:
     return any(name not in deciding and name.casefold() in folded for name in names)
 
 
+def is_read_otherwise(line: bytes, message: Message) -> bool:
+    """True if the message may say something else than its line: half a pair of surrogates was read as another text."""
+    return b"\\ud" in line.lower() and r"\ufffd" in json.dumps(message)
+
+
 def _body(line: bytes) -> bytes:
     body = line.strip(b" \t\r\n")
     if len(body) > MESSAGE_BYTES:

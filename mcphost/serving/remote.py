@@ -6,7 +6,9 @@ Sessions, streams and their resumption stay within the transport.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from mcphost.errors import (
@@ -31,9 +33,13 @@ from mcphost.protocol.wire.jsonrpc import (
     Request,
     RequestId,
     Response,
+    decode,
     decode_in_steps,
     encode,
 )
+from mcphost.serving.gate_answers import failure
+from mcphost.serving.gate_lines import encode as encode_line
+from mcphost.serving.gate_lines import id_of
 from mcphost.time_slices import in_turns
 from mcphost.transports.base import Transport
 
@@ -79,6 +85,7 @@ class RemoteServer:
         """The arguments that headers repeat, by tool, of the tools that were listed."""
         self._requests: dict[RequestId, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()
+        self._listens = False
         self._over = asyncio.Event()
         self.lost: Exception | None = None
         """Why the session ended by itself."""
@@ -133,8 +140,12 @@ class RemoteServer:
     async def _read(self, lines: asyncio.StreamReader) -> None:
         try:
             while line := await lines.readline():
-                for message in await in_turns(decode_in_steps(line, batch_items=BATCH_ITEMS)):
-                    await self._take(message)
+                messages = await in_turns(decode_in_steps(line, batch_items=BATCH_ITEMS))
+                for message in messages:
+                    if not isinstance(message, Malformed):
+                        await self._take(message)
+                if any(isinstance(each, Malformed) for each in messages):
+                    self._refuse(line)
         except ValueError:
             raise ConnectionLost(f"a message of the agent is longer than {LINE_BYTES} bytes") from None
         for request_id, task in self._requests.items():
@@ -142,7 +153,7 @@ class RemoteServer:
                 self._requests[request_id].cancel()
         await asyncio.gather(*self._requests.values(), return_exceptions=True)
 
-    async def _take(self, message: Message | Malformed) -> None:
+    async def _take(self, message: Message) -> None:
         match message:
             case Request() if len(self._requests) >= MOST_REQUESTS:
                 words = "Too many requests have no answer."
@@ -157,17 +168,23 @@ class RemoteServer:
                 self._cancel(message)
             case Notification() | Response():
                 await self._send(message)
-                if isinstance(message, Notification) and message.method == "notifications/initialized":
+                if getattr(message, "method", "") == "notifications/initialized" and not self._listens:
+                    self._listens = True
                     self._start(self._listen())
-            case Malformed():
-                self._refuse(message)
 
     def _forget(self, request_id: RequestId, task: asyncio.Task[None]) -> None:
         if self._requests.get(request_id) is task:
             del self._requests[request_id]
 
-    def _refuse(self, problem: Malformed) -> None:
-        self._note(f"the agent wrote something that was not passed on: {problem.reason}")
+    def _refuse(self, line: bytes) -> None:
+        """Answer the requests that HTTP cannot carry although a pipe could, such as those with a fraction as id."""
+        self._note("the agent wrote a message that was not passed on: it breaks JSON-RPC")
+        with suppress(ValueError, RecursionError):
+            value = json.loads(line)
+            for each in value if isinstance(value, list) else [value]:
+                (problem,) = decode(encode_line(each))
+                if isinstance(problem, Malformed) and "method" in each and (given := id_of(each.get("id"))) is not None:
+                    self._write(encode_line(failure(given, ErrorCode.INVALID_REQUEST, problem.reason)))
 
     def _cancel(self, message: Notification) -> None:
         cancelled = as_dict(message.params).get("requestId")
@@ -284,6 +301,10 @@ class RemoteServer:
                     return
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work of its own beside the requests; what a flood wants is left out."""
+        if len(self._others) >= MOST_REQUESTS:
+            work.close()
+            return
         task = asyncio.create_task(work)
         self._others.add(task)
         task.add_done_callback(self._others.discard)

@@ -51,6 +51,10 @@ class ScriptedConnection:
             self.heard.append(link.read_from_gate(line))
         return self.runs
 
+    @property
+    def connected(self) -> bool:
+        return self.runs
+
     def connect(self) -> bool:
         return self.runs
 

@@ -154,6 +154,16 @@ def test_the_answer_to_a_call_has_its_id(request_id: object) -> None:
     assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
 
 
+def test_what_was_read_is_sent_where_the_line_says_something_else() -> None:
+    rig = opened()
+    rig.agent(
+        rb'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":"\ud800"}}}' + b"\n"
+    )
+    assert rig.asked[0].arguments == {"a": "\ufffd"}
+    rig.decide(YES)
+    assert rig.to_server == [line(call(1, a="\ufffd")).replace(b": ", b":").replace(b", ", b",")]
+
+
 def test_a_batch_is_split_where_a_call_waits() -> None:
     rig = opened()
     rig.agent([request(1, "ping"), call(2), notification("notifications/x")])

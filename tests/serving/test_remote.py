@@ -255,6 +255,31 @@ async def test_the_end_of_a_session_ends_the_connection(until: Until) -> None:
         await until(lambda: rig.remote.lost)
 
 
+@pytest.mark.parametrize("request_id", [1.5, 7])
+async def test_a_request_that_http_cannot_carry_is_answered(request_id: float, until: Until) -> None:
+    async with gated(Echo(listens=False)) as (rig, _):
+        await open_legacy(rig, until)
+        broken = {"id": request_id, "method": "ping", **({"jsonrpc": "2.0"} if request_id == 1.5 else {})}
+        rig.agent([broken, request(8, "ping")])
+        assert (await answer(rig, until, request_id))["error"]["code"] == -32600
+        assert "result" in await answer(rig, until, 8)
+        assert sum(each.get("id") == request_id for each in rig.agent_got) == 1
+
+
+async def test_a_flood_of_notifications_opens_few_connections(until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcphost.serving.remote.MOST_REQUESTS", 3)
+    async with gated(Echo("sse")) as (rig, web):
+        await open_legacy(rig, until)
+        for _ in range(20):
+            rig.agent(notification("notifications/initialized"))
+        rig.agent(*(notification("notifications/cancelled", requestId=number) for number in range(50)))
+        rig.agent(request(1, "ping"))
+        await answer(rig, until, 1)
+        await until(lambda: web.seen("GET"))
+        assert len(web.seen("GET")) == 1
+        assert sum(b"notifications/cancelled" in each.body for each in web.visits) <= 3
+
+
 async def test_a_flood_of_requests_is_refused_before_it_opens_connections(
     until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mcphost.serving.gate_pump import GatePump
     from mcphost.shim import Observer
 
+NOTE_CHARACTERS = 2000
+"""Characters of a sentence for the agent's log, which may quote others."""
+
 CLOSE_SECONDS = 2.0
 """Seconds at the end for what is still to be written to the audit log."""
 
@@ -284,5 +287,7 @@ def _allow_command(options: Namespace) -> list[str]:
 
 
 def _note(text: str) -> None:
-    sys.stderr.write(f"mcphost gate: {text}\n")
+    from mcphost.protocol.display import show_line  # late: the program starts before
+
+    sys.stderr.write(f"mcphost gate: {show_line(text, NOTE_CHARACTERS)}\n")
     sys.stderr.flush()
