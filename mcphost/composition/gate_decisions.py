@@ -165,7 +165,10 @@ class GateDecisions:
         self._screen.lost = lambda: _call_soon(loop, self._lost)
         try:
             while (action := await actions.get()) is not None:
-                await self._handle(action)
+                try:
+                    await self._handle(action)
+                except Exception as error:
+                    self._fail(action, error)
         finally:
             for task in self._deciding.values():
                 task.cancel()
@@ -192,6 +195,15 @@ class GateDecisions:
                 self._say(link.CallDoubted(call=number))
             case AgentIntroduced():
                 self._introduced(action)
+
+    def _fail(self, action: GateAction, error: Exception) -> None:
+        """Decline what an error of mcphost kept from being asked."""
+        words = describe_failure(error)
+        if isinstance(action, Ask):
+            self._forget(action.call.number)
+            self._gate.decide(action.call.number, GateDecision(False, words=words))
+        elif isinstance(action, AskInbox):
+            self._gate.reply(action.number, None, {**ABSENT, "message": words})
 
     # The screen.
 
@@ -236,9 +248,12 @@ class GateDecisions:
         self._on_screen.clear()
         asked, self._asked = self._asked, {}
         for call in asked.values():
+            # A screen that came at once may have been asked, too.
+            self._say(link.CallWithdrawn(call=call.number, reason="it was decided without a screen"))
             self._decide_here(call)
         inbox, self._inbox = self._inbox, {}
         for question in inbox.values():
+            self._say(link.InboxRequestGone(number=question.number))
             self._refuse(question)
 
     # Calls.

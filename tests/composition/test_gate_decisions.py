@@ -135,6 +135,28 @@ async def test_the_end_of_a_session_on_screen_decides_nothing(process: Process, 
     assert ([*process.gate.decisions], process.gate.replies) == ([2], {})
 
 
+async def test_a_question_that_is_decided_here_leaves_the_next_screen(process: Process, until: Until) -> None:
+    process.ask(1)
+    process.take(AskInbox(1, "elicitation/create", {}, 1))
+    await until(lambda: len(process.screen.heard) == 2)
+    process.screen.lost()  # another screen is there at once
+    await until(lambda: process.gate.decisions)
+    assert process.screen.kinds()[2:] == ["withdraw", "request_gone"]
+    process.hear(link.CallDecided(call=1, allow=True, by="user"))  # too late
+    process.ask(2)
+    await until(lambda: len(process.screen.heard) == 5)
+    assert [each.allow for each in process.gate.decisions.values()] == [False]
+
+
+async def test_a_call_that_cannot_be_asked_about_is_declined(process: Process, until: Until) -> None:
+    broken: Any = object()  # stands for an error of mcphost
+    process.take(Ask(GatedCall(1, broken, "echo", ECHO, {}, 50.0, False)))
+    process.ask(2)
+    await until(lambda: process.screen.heard)
+    assert [each.allow for each in process.gate.decisions.values()] == [False]
+    assert process.screen.kinds() == ["ask"]
+
+
 async def test_a_screen_learns_of_its_own_calls_only(process: Process, until: Until) -> None:
     for number in (1, 2):
         process.ask(number)
