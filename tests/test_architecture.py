@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import shlex
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +22,7 @@ from typing import Any
 import pytest
 
 from mcphost.protocol.wire.error_codes import ErrorCode
+from tests.sentences import comments, docstrings
 
 PACKAGE = Path(__file__).parents[1] / "mcphost"
 SEEN = [
@@ -301,12 +300,8 @@ NAMED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`(?!`)|``(mcphost(?
 def texts(module: str) -> Iterator[tuple[int, str]]:
     """The docstrings and comments of a module, with their lines."""
     source = sources()[module].read_text("utf-8")
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.lineno, node.value.value
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+    yield from ((each.lineno, str(each.value)) for each in docstrings(ast.parse(source)))
+    yield from ((each.line, each.words) for each in comments(source))
 
 
 @cache
