@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from argparse import Namespace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -167,7 +167,7 @@ class HttpWire:
             self.server.requested(message)
 
     def serve(self, *ask: dict[str, Any]) -> HttpWire:
-        options = Namespace(era="modern", ask=json.dumps(ask), again=False, changes=False)
+        options = SimpleNamespace(era="modern", ask=json.dumps(ask), again=False, changes=False)
         self.server = Questions(options, self)
         return self
 

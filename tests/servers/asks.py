@@ -10,17 +10,20 @@ come, so that they can be read when the server is gone.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from typing import Any
 
-Json = dict[str, Any]
+from script_options import TYPE_CHECKING, Options, OptionsParser
+
+if TYPE_CHECKING:
+    from typing import Any
+
+Json = dict[str, "Any"]
 TOOLS = ("ask", "take_back", "demand", "complete", "heard")
 
 
 class Asker:
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
         self.capabilities: Json = {}
         self.notices: list[str] = []
@@ -115,7 +118,7 @@ class Asker:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
+    parser = OptionsParser(__doc__)
     parser.add_argument("--revision", default="2025-11-25")
     parser.add_argument("--log")
     Asker(parser.parse_args()).serve()

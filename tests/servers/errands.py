@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from echo import define
+from echo_server import define
 from offers import Offers, offers_parser
 from wire import Message, Wire, text
 

@@ -7,17 +7,17 @@ Each tool is its definition; `answer` is the result of every call of it. The too
 
 from __future__ import annotations
 
-import argparse
 import json
 
-from echo import Echo, echo_parser
+from echo_server import Echo, echo_parser
+from script_options import Options
 from wire import Message, Wire
 
 
 class Given(Echo):
     """The server."""
 
-    def __init__(self, options: argparse.Namespace, wire: Wire) -> None:
+    def __init__(self, options: Options, wire: Wire) -> None:
         super().__init__(options, wire)
         given = json.loads(options.given)
         self.answers = {tool["name"]: tool.pop("answer", {"content": []}) for tool in given}

@@ -10,8 +10,6 @@ be believed. The modes, and the options each of them reads:
 
 from __future__ import annotations
 
-import argparse
-
 import hostile_batches
 import hostile_life
 import hostile_lists
@@ -20,6 +18,7 @@ import hostile_modern
 import hostile_text
 import hostile_traffic
 from peer import MODES, Peer
+from script_options import Options
 from wire import Wire, options_parser
 
 FAMILIES = (
@@ -33,7 +32,7 @@ FAMILIES = (
 )
 
 
-def options() -> argparse.Namespace:
+def options() -> Options:
     listing = "\n".join(f"  {name:26} {' '.join(description.split())}" for name, (_, description) in MODES.items())
     parser = options_parser((__doc__ or "") + listing)
     parser.add_argument("mode", metavar="MODE", choices=MODES)
@@ -43,8 +42,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--bytes", type=int, metavar="N", help="how long")
     parser.add_argument("--kind", metavar="K", help="which variant")
     parser.add_argument("--interval", type=float, default=0.02, metavar="S", help="how often, in seconds")
-    chosen: argparse.Namespace = parser.parse_args()
-    return chosen
+    return parser.parse_args()
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from echo import define
+from echo_server import define
 from wire import Message, Wire, decode, options_parser, text
 
 EXTENSION = "io.modelcontextprotocol/tasks"

@@ -12,11 +12,11 @@ icons has some there and at addresses that must not be opened.
 
 from __future__ import annotations
 
-import argparse
 import base64
 from typing import Any
 
-from echo import INTEGER, STRING, TOOLS, Echo, RefusedError, define, echo_parser
+from echo_server import INTEGER, STRING, TOOLS, Echo, RefusedError, define, echo_parser
+from script_options import OptionsParser
 from wire import Message, Wire, text
 
 ODD = "Foo+BAR://x/%7e%2F/\u00fc ?a=b"
@@ -231,7 +231,7 @@ class Offers(Echo):
         return self.told(name)
 
 
-def offers_parser(description: str | None) -> argparse.ArgumentParser:
+def offers_parser(description: str | None) -> OptionsParser:
     """A parser that knows the options of this server."""
     parser = echo_parser(description)
     parser.add_argument("--no-subscribe", action="store_true", help="do not offer subscriptions")

@@ -6,12 +6,12 @@ received and every answer the client gave, in the order received.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from script_options import Options
 from wire import REVISIONS, Message, Wire, decode, text
 
 Handler = Callable[[Message], None]
@@ -39,7 +39,7 @@ def tool(name: str, /, **more: Any) -> Message:
 class Peer:
     """The server. A mode changes `greeting`, `tools` and `on` before it starts."""
 
-    def __init__(self, wire: Wire, options: argparse.Namespace) -> None:
+    def __init__(self, wire: Wire, options: Options) -> None:
         self.wire, self.options = wire, options
         self.tools = [tool("act"), tool("report")]
         self.greeting: Message = {

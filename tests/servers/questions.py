@@ -10,18 +10,18 @@ Standard library only.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Generator
 from typing import Any
 
+from script_options import Options
 from wire import REVISIONS, Message, Wire, decode, options_parser
 
 Asking = Generator[Message, Message, list[Message]]
 
 
 class Questions:
-    def __init__(self, options: argparse.Namespace, wire: Any) -> None:
+    def __init__(self, options: Options, wire: Any) -> None:
         self.wire, self.modern = wire, options.era == "modern"
         self.ask, self.again, self.changes = json.loads(options.ask), options.again, options.changes
         self.description = "Asks."

@@ -6,7 +6,6 @@ method and no tool. Standard library only: a script here starts in a few hundred
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -15,9 +14,13 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
-Message = dict[str, Any]
+from script_options import TYPE_CHECKING, Options, OptionsParser
+
+if TYPE_CHECKING:
+    from typing import Any
+
+Message = dict[str, "Any"]
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LINGER_SECONDS = 60.0  # a server told to ignore its end still ends: a failed test leaves nothing behind
@@ -27,9 +30,9 @@ encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def options_parser(description: str | None) -> argparse.ArgumentParser:
+def options_parser(description: str | None) -> OptionsParser:
     """A parser that knows the options every script here understands."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = OptionsParser(description)
     parser.add_argument("--record", metavar="FILE", help="append each received line, EOF and SIGTERM to FILE")
     parser.add_argument("--ignore-eof", action="store_true", help=f"after EOF live for {LINGER_SECONDS:g} s")
     parser.add_argument("--exit-delay", type=float, default=0.0, metavar="S", help="after EOF live for S seconds")
@@ -45,7 +48,7 @@ def text(words: str, **more: Any) -> Message:
 class Wire:
     """The two pipes of one server. Sending is safe from any thread."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Options) -> None:
         self._stdin, self._stdout = sys.stdin.buffer, sys.stdout.buffer
         self._lock = threading.Lock()
         self._exit_delay: float = LINGER_SECONDS if options.ignore_eof else options.exit_delay
