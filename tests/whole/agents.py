@@ -48,6 +48,8 @@ class Run(NamedTuple):
 
 
 SERVER = "probe"
+SECONDS = 120
+"""For an agent to start, or to end: opencode takes 10 s alone, and 50 s on a busy machine."""
 Started = tuple[Sequence[str], Mapping[str, str]]
 """A command line and its environment."""
 
@@ -103,6 +105,7 @@ def _copilot(run: Run) -> Started:
     entry = {"type": "local", "command": run.gate[0], "args": run.gate[1:], "tools": ["*"], **patience}
     servers = run.write("mcp.json", {"mcpServers": {SERVER: entry}})
     return [str(run.program), "-p", "go", "--additional-mcp-config", f"@{servers}", "--allow-all-tools"], {
+        "XDG_CACHE_HOME": str(CACHE / "copilot"),  # where it unpacks 240 MB of itself
         "COPILOT_HOME": str(run.folder / "home/.copilot"),
         "COPILOT_OFFLINE": "true",
         "COPILOT_MODEL": "gpt-5",
@@ -232,7 +235,7 @@ class Turn:
 
     async def ended(self) -> None:
         """Wait until the agent has ended its turn and itself."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(SECONDS):
             await self._process.wait()
 
 
@@ -264,7 +267,7 @@ async def turn(
         made = await stack.enter_async_context(model(*plan))
         command, more = agent.start(Run(own, program, made.url, gate, patience))
         kept = {each: os.environ[each] for each in ("PATH", "LANG", "TERM") if each in os.environ}
-        home = {"HOME": str(own / "home"), "XDG_CACHE_HOME": str(CACHE / "agents")}
+        home = {"HOME": str(own / "home")}
         with (folder / "agent.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 *command, env={**kept, **home, **more}, cwd=own / "work", stdin=asyncio.subprocess.DEVNULL,

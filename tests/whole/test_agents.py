@@ -19,12 +19,12 @@ from mcphost.host.consent.questions import Answer, FormQuestion, ToolCallQuestio
 from mcphost.host.host import Host
 from tests.conftest import Until
 from tests.whole.agent_screen import Person, screen
-from tests.whole.agents import AGENTS, FOLDER, VARIABLE, Turn, install_command, signal_agent, turn
+from tests.whole.agents import AGENTS, FOLDER, SECONDS, VARIABLE, Turn, install_command, signal_agent, turn
 from tests.whole.scripted_model import AGAIN, PlannedCall
 
 pytestmark = [
     pytest.mark.agents,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(
         not FOLDER, reason=f"set {VARIABLE} to a FOLDER with agents, which has 1 GB after {install_command()}"
     ),
@@ -55,13 +55,13 @@ class Stage:
 
     async def asked(self) -> ToolCallQuestion:
         """The person is asked about a call."""
-        await self.until(lambda: self.person.open, 60)
+        await self.until(lambda: self.person.open, SECONDS)
         (question,) = self.person.open
         assert isinstance(question, ToolCallQuestion)
         return question
 
     async def withdrawn(self) -> None:
-        await self.until(lambda: not self.person.open, 60)
+        await self.until(lambda: not self.person.open, SECONDS)
 
     async def done(self) -> None:
         """The turn has ended, and the server with it."""
@@ -173,7 +173,7 @@ async def test_a_killed_screen_leaves_the_rules(agent: str, tmp_path: Path) -> N
     try:
         assert await killed.stdout.readline() == b"listening\n"
         async with turn(agent, tmp_path, ECHO) as played:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(SECONDS):
                 assert await killed.stdout.readline() == b"asked\n"
             killed.send_signal(signal.SIGKILL)
             await played.ended()
@@ -197,7 +197,7 @@ async def test_a_list_that_changes_while_a_call_is_held(agent: str, stage: Stage
         await here.until(lambda: here.turn.methods.count("tools/list") == lists)
         assert (await here.asked()).tool.name == "echo"
         here.person.answer(YES)
-        await here.until(lambda: here.person.open or here.turn.is_over, 60)
+        await here.until(lambda: here.person.open or here.turn.is_over, SECONDS)
         if here.person.open or relists != "for a later request":
             assert (await here.asked()).tool.name == "grown"
             here.person.answer(YES)
