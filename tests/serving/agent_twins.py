@@ -12,6 +12,9 @@ from math import inf
 from typing import Any, Final, Literal
 from uuid import UUID
 
+from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
+from mcphost.serving.gate import Finished, GateOptions, Questions
+from mcphost.serving.ports import GateDecision
 from tests.serving.gate_rig import ECHO, META, Rig, notification, request, result, text_result
 
 Json = dict[str, Any]
@@ -358,6 +361,43 @@ class ScriptedAgent:
         if "requestState" in outcome:
             again["requestState"] = outcome["requestState"]
         self.call(call.params["name"], again=again, **call.params["arguments"])
+
+
+class TwinSession:
+    """An agent that has opened a server through a gate."""
+
+    def __init__(
+        self, twin: AgentTwin, *, modern: bool = False, lists: bool = True, questions: Questions = "agent", **more: Any
+    ) -> None:
+        answers = ClientCapabilities(roots=True, elicitation=frozenset({"form", "url"}), sampling={})
+        self.rig = Rig(GateOptions(questions=questions, answers=answers, **more))
+        self.server = ScriptedServer(self.rig, modern=modern)
+        self.agent = ScriptedAgent(twin, self.rig, self.server)
+        self.agent.open(lists=lists)
+
+    def decide(self, decision: GateDecision) -> None:
+        """Decide the call that was asked about last."""
+        self.rig.decide(decision)
+        self.agent.run()
+
+    def finish(self) -> None:
+        """Let the server answer its last call."""
+        self.agent.run()
+        self.server.finish()
+        self.agent.run()
+
+    @property
+    def ends(self) -> list[str]:
+        return [ended.state for ended in self.rig.all(Finished)]
+
+    @property
+    def cancelled(self) -> list[Any]:
+        """The requests that the agent cancelled, as its server heard."""
+        heard = [each for each in self.server.others if each.get("method") == "notifications/cancelled"]
+        return [each["params"]["requestId"] for each in heard]
+
+    def text(self, request_id: int) -> str:
+        return str(self.agent.answers[request_id]["result"]["content"][0]["text"])
 
 
 STEP: Final = 5.0

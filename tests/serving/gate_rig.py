@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from mcphost.serving.gate import (
@@ -57,6 +57,8 @@ class Rig:
         self.to_server: list[bytes] = []
         self.to_agent: list[bytes] = []
         self.facts: list[GateAction] = []
+        self.forward: Callable[[GateAction], None] = lambda fact: None
+        """Called with each fact."""
 
     def agent(self, *messages: object) -> None:
         """The agent writes messages, or lines as bytes."""
@@ -97,6 +99,7 @@ class Rig:
                     self.to_agent += each.data.splitlines(keepends=True)
                 case _:
                     self.facts.append(each)
+                    self.forward(each)
 
     def all(self, kind: type[Kind]) -> list[Kind]:
         return [each for each in self.facts if isinstance(each, kind)]

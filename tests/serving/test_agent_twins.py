@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.serving.gate import (
     AgentIntroduced,
     AskInbox,
     Doubt,
-    Finished,
-    GateOptions,
     Overdue,
     Questions,
     Sent,
@@ -24,10 +20,9 @@ from tests.serving.agent_twins import (
     AGENTS,
     CLAUDE_CODE,
     AgentTwin,
-    ScriptedAgent,
-    ScriptedServer,
+    TwinSession,
 )
-from tests.serving.gate_rig import ECHO, NO, YES, Rig, request
+from tests.serving.gate_rig import ECHO, NO, YES, request
 
 MODERN = [twin for twin in AGENTS if twin.probe is not None]
 NEWER = {**ECHO, "description": "newer"}
@@ -45,46 +40,9 @@ each_agent_and_era = pytest.mark.parametrize(
 )
 
 
-class Session:
-    """An agent that has opened a server through a gate."""
-
-    def __init__(
-        self, twin: AgentTwin, *, modern: bool = False, lists: bool = True, questions: Questions = "agent", **more: Any
-    ) -> None:
-        answers = ClientCapabilities(roots=True, elicitation=frozenset({"form", "url"}), sampling={})
-        self.rig = Rig(GateOptions(questions=questions, answers=answers, **more))
-        self.server = ScriptedServer(self.rig, modern=modern)
-        self.agent = ScriptedAgent(twin, self.rig, self.server)
-        self.agent.open(lists=lists)
-
-    def decide(self, decision: GateDecision) -> None:
-        """Decide the call that was asked about last."""
-        self.rig.decide(decision)
-        self.agent.run()
-
-    def finish(self) -> None:
-        """Let the server answer its last call."""
-        self.agent.run()
-        self.server.finish()
-        self.agent.run()
-
-    @property
-    def ends(self) -> list[str]:
-        return [ended.state for ended in self.rig.all(Finished)]
-
-    @property
-    def cancelled(self) -> list[Any]:
-        """The requests that the agent cancelled, as its server heard."""
-        heard = [each for each in self.server.others if each.get("method") == "notifications/cancelled"]
-        return [each["params"]["requestId"] for each in heard]
-
-    def text(self, request_id: int) -> str:
-        return str(self.agent.answers[request_id]["result"]["content"][0]["text"])
-
-
 @each_agent_and_era
 def test_an_agent_opens_and_lists_as_without_a_gate(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     assert session.agent.modern is modern
     assert session.agent.listed == [ECHO]
     opening = session.rig.server_got[1 if twin.probe is not None else 0]
@@ -96,7 +54,7 @@ def test_an_agent_opens_and_lists_as_without_a_gate(twin: AgentTwin, modern: boo
 
 @each_agent_and_era
 def test_an_allowed_call_of_an_agent_runs(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call(x=1)
     session.agent.wait(45)
     assert session.rig.asked[0].definition == ECHO
@@ -112,7 +70,7 @@ def test_an_allowed_call_of_an_agent_runs(twin: AgentTwin, modern: bool) -> None
 
 @each_agent_and_era
 def test_a_refused_call_of_an_agent_never_reaches_its_server(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call(x=1)
     session.decide(NO)
     session.agent.wait(20)
@@ -123,7 +81,7 @@ def test_a_refused_call_of_an_agent_never_reaches_its_server(twin: AgentTwin, mo
 
 @each_agent_and_era
 def test_an_agent_hears_that_its_arguments_were_changed(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call(x=1)
     session.decide(GateDecision(True, {"x": 2}))
     session.finish()
@@ -133,7 +91,7 @@ def test_an_agent_hears_that_its_arguments_were_changed(twin: AgentTwin, modern:
 
 @each_agent_and_era
 def test_an_agent_is_answered_before_it_gives_up(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call(x=1)
     session.agent.wait(45 * 60)
     assert session.agent.given_up == []
@@ -149,7 +107,7 @@ def test_an_agent_is_answered_before_it_gives_up(twin: AgentTwin, modern: bool) 
 
 @each_agent
 def test_a_limit_that_the_user_gave_an_agent_withdraws_the_call(twin: AgentTwin) -> None:
-    session = Session(replace(twin, limit=30))
+    session = TwinSession(replace(twin, limit=30))
     asked = session.agent.call()
     session.agent.wait(60)
     assert (session.agent.given_up, session.agent.answers.get(asked)) == ([asked], None)
@@ -158,7 +116,7 @@ def test_a_limit_that_the_user_gave_an_agent_withdraws_the_call(twin: AgentTwin)
 
 
 def test_an_agent_that_may_give_up_in_silence_is_doubted() -> None:
-    session = Session(CLAUDE_CODE, answer_within=float("inf"))
+    session = TwinSession(CLAUDE_CODE, answer_within=float("inf"))
     session.agent.request("tools/call", name="echo", arguments={})  # without a token there is no heartbeat
     session.agent.run()
     session.agent.wait(31 * 60)
@@ -169,7 +127,7 @@ def test_an_agent_that_may_give_up_in_silence_is_doubted() -> None:
 @each_agent_and_era
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_call_that_an_agent_cancels_is_withdrawn(twin: AgentTwin, modern: bool, times: int) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call()
     session.agent.wait(25)
     session.agent.cancel(asked, times)
@@ -180,7 +138,7 @@ def test_a_call_that_an_agent_cancels_is_withdrawn(twin: AgentTwin, modern: bool
 
 @each_agent_and_era
 def test_a_call_in_flight_that_an_agent_cancels_is_cancelled(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call()
     session.decide(YES)
     session.agent.cancel(asked)
@@ -189,7 +147,7 @@ def test_a_call_in_flight_that_an_agent_cancels_is_cancelled(twin: AgentTwin, mo
 
 @each_agent_and_era
 def test_the_end_of_an_agent_withdraws_its_call(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call()
     session.agent.end()
     session.decide(YES)
@@ -200,7 +158,7 @@ def test_the_end_of_an_agent_withdraws_its_call(twin: AgentTwin, modern: bool) -
 
 @each_agent_and_era
 def test_a_tool_that_changes_while_its_call_waits_asks_again(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     asked = session.agent.call()
     session.server.change(NEWER)
     session.agent.run()
@@ -215,7 +173,7 @@ def test_a_tool_that_changes_while_its_call_waits_asks_again(twin: AgentTwin, mo
 
 @each_agent_and_era
 def test_a_tool_that_is_added_while_a_call_waits_can_be_called(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern)
+    session = TwinSession(twin, modern=modern)
     first = session.agent.call()
     session.server.change(ECHO, OTHER)
     session.decide(YES)
@@ -229,7 +187,7 @@ def test_a_tool_that_is_added_while_a_call_waits_can_be_called(twin: AgentTwin, 
 
 @each_agent_and_era
 def test_a_tool_that_an_agent_knows_from_another_session_is_listed(twin: AgentTwin, modern: bool) -> None:
-    session = Session(twin, modern=modern, lists=False)
+    session = TwinSession(twin, modern=modern, lists=False)
     asked = session.agent.call()
     assert (session.agent.listed, session.rig.asked[0].definition) == (None, ECHO)
     session.decide(YES)
@@ -243,7 +201,7 @@ def test_a_tool_that_an_agent_knows_from_another_session_is_listed(twin: AgentTw
 @each_agent
 @pytest.mark.parametrize("questions", ["agent", "both", "here"])
 def test_a_form_goes_to_the_side_that_answers_it(twin: AgentTwin, questions: Questions) -> None:
-    session = Session(twin, questions=questions)
+    session = TwinSession(twin, questions=questions)
     asked = session.agent.call()
     session.decide(YES)
     session.rig.server(request("q1", "elicitation/create", **FORM))
@@ -262,7 +220,7 @@ def test_a_form_goes_to_the_side_that_answers_it(twin: AgentTwin, questions: Que
 
 @each_agent
 def test_an_agent_stays_alive_while_the_user_reads_a_form(twin: AgentTwin) -> None:
-    session = Session(twin, questions="here")
+    session = TwinSession(twin, questions="here")
     asked = session.agent.call()
     session.decide(YES)
     session.rig.server(request("q1", "elicitation/create", **FORM))
@@ -276,7 +234,7 @@ def test_an_agent_stays_alive_while_the_user_reads_a_form(twin: AgentTwin) -> No
 def test_agents_that_declare_nothing_are_not_asked_for_a_model() -> None:
     asked = {}
     for twin in AGENTS:
-        session = Session(twin, questions="both")
+        session = TwinSession(twin, questions="both")
         session.rig.server(request("s", "sampling/createMessage"), request("r", "roots/list"))
         session.agent.run()
         asked[twin.name] = [each["method"] for each in session.agent.asked]
@@ -293,7 +251,7 @@ def test_agents_that_declare_nothing_are_not_asked_for_a_model() -> None:
 # Rounds of input.
 
 
-def needs_input(session: Session, state: str) -> None:
+def needs_input(session: TwinSession, state: str) -> None:
     """Let the server want a form filled in before it answers its last call."""
     inputs = {"k1": {"method": "elicitation/create", "params": {"mode": "form", **FORM}}}
     members = {"resultType": "input_required", "inputRequests": inputs, "requestState": state}
@@ -303,7 +261,7 @@ def needs_input(session: Session, state: str) -> None:
 
 @each_modern_agent
 def test_a_retry_of_an_agent_is_not_asked_about(twin: AgentTwin) -> None:
-    session = Session(twin, modern=True)
+    session = TwinSession(twin, modern=True)
     session.agent.call(x=1)
     session.decide(YES)
     needs_input(session, "S1")
@@ -321,7 +279,7 @@ def test_a_retry_of_an_agent_is_not_asked_about(twin: AgentTwin) -> None:
 
 @each_modern_agent
 def test_a_retry_after_a_refusal_is_asked_about(twin: AgentTwin) -> None:
-    session = Session(twin, modern=True)
+    session = TwinSession(twin, modern=True)
     session.agent.call(x=1)
     session.decide(YES)
     needs_input(session, "S1")
@@ -331,7 +289,7 @@ def test_a_retry_after_a_refusal_is_asked_about(twin: AgentTwin) -> None:
 
 @each_modern_agent
 def test_input_that_mcphost_gives_is_hidden_from_an_agent(twin: AgentTwin) -> None:
-    session = Session(twin, modern=True, questions="here")
+    session = TwinSession(twin, modern=True, questions="here")
     asked = session.agent.call(x=1)
     session.decide(YES)
     needs_input(session, "S1")

@@ -193,7 +193,8 @@ class ConnectedAgent:
         """Decline what is open and what comes, or take questions again."""
         self.session.declining = on
         if on:
-            for number, asking in tuple(self._asking.items()):
+            waiting = [(number, asking) for number, asking in self._asking.items() if asking.call.state.waits]
+            for number, asking in waiting:
                 asking.task.cancel()
                 self._decide(number, _Asking(asking.call, asking.definition, asking.arguments), DECLINING)
             for number, task in tuple(self._answering.items()):

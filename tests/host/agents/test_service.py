@@ -182,6 +182,24 @@ async def test_declining_all_ends_open_questions_and_new_ones(stage: Stage, unti
     await until(lambda: stage.person.open)
 
 
+async def test_a_call_is_decided_once_although_all_is_declined(
+    stage: Stage, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decided(call: int, decision: GateDecision) -> None:
+        stage.gate.decisions[call] = decision
+        stage.host.agents.decline_all(stage.session.number)
+
+    monkeypatch.setattr(stage.gate, "decided", decided)
+    stage.ask(1)
+    await until(lambda: stage.person.open)
+    stage.person.answer(Answer(True))
+    await until(lambda: stage.gate.decisions)
+    stage.ask(2)  # its decision is after all that went before
+    await until(lambda: 2 in stage.gate.decisions)
+    assert stage.states() == ["allowed", "declined"]
+    assert [each["allowed"] for each in stage.records()] == [True, False]
+
+
 async def test_the_end_of_a_session_withdraws_all(stage: Stage, until: Until) -> None:
     stage.ask(1)
     await until(lambda: stage.person.open)
