@@ -465,6 +465,8 @@ class Observer:
         self._waiting, self._urgent, self._closing = 0, False, False
         self._dropped: dict[str, int] = {}
         self._streams: dict[str, _CopiedStream] = {}
+        self._opening: dict[str, CopiedLine] = {}
+        """The first line of each side, which a screen that starts later receives, too: there they say who they are."""
         self._connecting = threading.Lock()
         self._socket: socket.socket | None = None
         self._gone: list[socket.socket] = []
@@ -595,6 +597,8 @@ class Observer:
             if self._record is None:
                 self._record = self._make_record()
             self._record(line)
+        if line.source in ("agent", "server") and line.source not in self._opening and line.size <= PIECE:
+            self._opening[line.source] = line
 
     # The screen.
 
@@ -634,6 +638,8 @@ class Observer:
             answer = json.loads(lines.readline(COPY))
             if answer["type"] != "welcome":
                 raise ValueError
+            for line in list(self._opening.values()):
+                connection.sendall(line.message())
             connection.settimeout(None)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             lines.close()
@@ -836,6 +842,8 @@ def options_of(words: Sequence[str], known: Sequence[str]) -> tuple[dict[str, st
 
 
 def _start_failure(program: str, error: OSError) -> StartFailure:
+    if error.errno == errno.EACCES:
+        return StartFailure(f"cannot start {program!a}: it is not a file that you may run; check its mode", 126)
     if error.errno != errno.ENOENT:
         return StartFailure(f"cannot start {program!a}: {error.strerror or error}", 126)
     from shutil import which  # late: only for this sentence

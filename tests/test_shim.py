@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 from mcphost.cli.between import fast_options
 from mcphost.cli.parser import parse
 from mcphost.shim import BACKLOG, COPY, PIECE, CopiedLine, LineCutter, Observer, Shim, options_of, write_all
-from tests.conftest import SERVERS
+from tests.conftest import SERVERS, Until
 
 HOSTILE = b'{"a": 1}\r\nnot JSON\n[{"id": 1}]\n\xff\xfe\x00\xe2\x80\xa8\n\n' + b"x" * 300_000 + b"\nhalf a line"
 
@@ -56,6 +57,13 @@ def test_bytes_pass_unchanged_and_leave_a_private_file(tmp_path: Path) -> None:
     assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(HOSTILE).digest()
     (spool,) = (tmp_path / "taps").iterdir()
     assert spool.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_record_that_cannot_be_written_is_explained_once(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    done = tapped(tmp_path / "state", "cat", sent=b"one\ntwo\n")
+    assert done.stdout == b"one\ntwo\n"
+    assert done.stderr.count(b"\n") == done.stderr.count(b"what passes is not recorded: cannot write") == 1
 
 
 @pytest.mark.parametrize(
@@ -248,6 +256,24 @@ def test_a_screen_that_is_killed_amid_a_copy_holds_nothing_up(recorded: Recorded
     assert piped(pieces(), observer) == digest_of(*TWENTY_MEGABYTES)
     observer.close()
     assert recorded.lines
+
+
+async def test_a_later_screen_receives_how_the_session_was_opened(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    monkeypatch.setattr("mcphost.shim.RETRY", 0.0)
+    observer = observing(recorded, "screen")
+    for source, line in (("agent", b"hello\n"), ("agent", b"more\n"), ("server", b"welcome\n")):
+        observer.take(source, line)
+    await until(lambda: len(recorded.lines) == 3)
+    screen = Screen()
+    observer.take("agent", b"last\n")
+    with screen.welcome() as connection:
+        observer.close()
+        with connection.makefile("rb") as received:
+            copies = re.findall(rb"\n([a-z]+)", received.read())
+    assert copies == [b"hello", b"welcome", b"last"]
+    screen.close()
 
 
 def test_a_screen_that_never_reads_holds_nothing_up(recorded: Recorded, screen: Screen) -> None:

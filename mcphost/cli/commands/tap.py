@@ -82,13 +82,26 @@ def observer_of(
         }  # fmt: skip
         return json.dumps(fields).encode() + b"\n" + after()
 
-    def path() -> str:
-        from mcphost.places import socket_path  # late: the program starts before
+    said = set[str]()
 
-        return str(socket_path(env))
+    def note(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            sys.stderr.write(f"mcphost {role}: {text}\n")
+            sys.stderr.flush()
+
+    def path() -> str:
+        from mcphost.errors import ConfigError  # late: the program starts before
+        from mcphost.places import socket_path
+
+        try:
+            return str(socket_path(env))
+        except ConfigError as error:
+            note(f"no screen is looked for: {error}")
+            return ""
 
     def record() -> Callable[[CopiedLine | None], None]:
-        return _record(name, started, shim, into, env, headers)
+        return _record(name, started, shim, into, env, headers, note)
 
     return Observer(hello, path, record, always=into is not None)
 
@@ -100,15 +113,32 @@ def environment_of(options: Namespace) -> Mapping[str, str]:
 
 
 def _record(
-    name: str, started: float, shim: Shim, into: str | None, env: Mapping[str, str], headers: Collection[str]
+    name: str,
+    started: float,
+    shim: Shim,
+    into: str | None,
+    env: Mapping[str, str],
+    headers: Collection[str],
+    note: Callable[[str], None],
 ) -> Callable[[CopiedLine | None], None]:
     from pathlib import Path  # late: these load only once there is something to write
 
+    from mcphost.errors import ConfigError
     from mcphost.host.traffic.spool import Spool, mask_of, spool_path
     from mcphost.places import state_path
 
-    path = Path(into) if into else spool_path(state_path(env), name, started, os.getpid())
-    spool = Spool(path, name, mask_of(os.environ, shim.command, headers))
+    def failed(error: OSError) -> None:
+        note(f"what passes is not recorded: cannot write {error.filename or into!a}: {error.strerror or error}")
+
+    try:
+        path = Path(into) if into else spool_path(state_path(env), name, started, os.getpid())
+    except ConfigError as error:
+        note(f"what passes is not recorded: {error}")
+        return lambda line: None
+    except OSError as error:
+        failed(error)
+        return lambda line: None
+    spool = Spool(path, name, mask_of(os.environ, shim.command, headers), failed)
 
     def write(line: CopiedLine | None) -> None:
         if line is None:

@@ -26,6 +26,10 @@ MOST_WAITING: Final = 50
 MOST_QUESTIONS: Final = 20
 """Questions of one server that are answered at once."""
 
+CALL: Final = b'"tools/call"'
+CALL_BYTES: Final = 400
+"""Bytes of the start of a message, in which its method is: all SDKs write it before the params."""
+
 DECLINING: Final = "the user declines everything from this agent for now; do not try again"
 TOO_MANY: Final = f"{MOST_WAITING} calls of this agent wait for the user already; try again when they are decided"
 
@@ -94,14 +98,19 @@ class ConnectedAgent:
         ``whole`` counts the bytes of a line of which ``data`` may be only the start.
         """
         self.session.messages += 1
-        # A gate names the agent by itself; a tap parses nothing.
-        if self.session.role == "tap" and source == "agent" and not self.session.agent.claimed:
-            claim = claim_in(data)
-            if claim is not None:
-                self.named(*claim)
+        if self.session.role == "tap" and source == "agent":
+            self._tapped(data)
         self._tap.copied(source, data, time, to_server=to_server, whole=whole, left_out=dropped)
         if dropped:
             self.session.dropped += dropped
+            self._changed()
+
+    def _tapped(self, data: bytes) -> None:
+        """Find in a copy what a gate would say by itself: a tap parses nothing."""
+        if not self.session.agent.claimed and (claim := claim_in(data)) is not None:
+            self.named(*claim)
+        if CALL in data[:CALL_BYTES]:
+            self.session.call_count += 1
             self._changed()
 
     # Calls.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,9 +77,12 @@ def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[
 
 
 class Spool:
-    """Appends lines to a file of this user alone."""
+    """Appends lines to a file of this user alone. ``failed`` is called once if that is not possible."""
 
-    def __init__(self, path: Path, server: str, mask: Mask) -> None:
+    def __init__(
+        self, path: Path, server: str, mask: Mask, failed: Callable[[OSError], None] = lambda error: None
+    ) -> None:
+        self._failed = failed
         self._file = PrivateFile(path, keep_open=True)
         self._server, self._mask = server, mask
         self._broken = False
@@ -93,8 +96,9 @@ class Spool:
             lines.append(self._line(source, time, data, size))
         try:
             self._file.append(b"".join(lines), ROTATE)
-        except OSError:
+        except OSError as error:
             self._broken = True
+            self._failed(error)
 
     def close(self) -> None:
         self._file.close()

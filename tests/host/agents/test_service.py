@@ -322,14 +322,16 @@ DISCOVER = b'{"id":0,"method":"server/discover","params":{"_meta":{"io.modelcont
 
 
 @pytest.mark.parametrize("message", [INITIALIZE, DISCOVER], ids=["handshake", "modern"])
-async def test_an_agent_behind_a_tap_is_known_by_its_claim(message: bytes, stage: Stage) -> None:
+async def test_an_agent_behind_a_tap_is_known_by_its_messages(message: bytes, stage: Stage) -> None:
     program = GatedProgram(("git-mcp",), folder="/w")
     introduction = Introduction("tap", "git", "", program, 1.0, None, "agent")
     agent = await stage.host.agents.connect(introduction, os.getpid(), stage.gate)
     agent.copied("agent", message % b'{"name":"codex-mcp-client","version":"1"}', 1.0, to_server=True, dropped=0)
+    agent.copied("agent", b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}', 1.0, to_server=True, dropped=0)
     agent.closed()
+    assert agent.session.call_count == 1
     assert (agent.session.agent.label, agent.session.agent.version) == ("codex-mcp-client", "1")
-    assert [each.place for each in stage.host.traffic.since(0)] == ["codex-mcp-client>git"]
+    assert {each.place for each in stage.host.traffic.since(0)} == {"codex-mcp-client>git"}
 
 
 @pytest.mark.parametrize("info", [b"7", b'{"name":7}', b"[" * 20_000, b'"' + b"x" * CLAIM_BYTES + b'"'])
