@@ -591,7 +591,8 @@ class Observer:
 
     def _copy(self, line: CopiedLine) -> None:
         self._search()
-        line.data = self.masked(line.data)
+        masked = self.masked(line.data)
+        line.data, line.size = masked, line.size + len(masked) - len(line.data)
         sent = self._socket is not None and self._send(line.message())
         if self._always or not sent:
             if self._record is None:

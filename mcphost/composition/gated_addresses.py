@@ -97,7 +97,7 @@ class AddressProgram:
             with suppress(OSError):
                 os.write(notes, f"mcphost gate: {show_line(text, NOTE_CHARACTERS)}\n".encode("utf-8", "replace"))
 
-        server = RemoteServer(self._transport(), write, note, advice=self._advice, mask=self._mask)
+        server = RemoteServer(self._transport, write, note, advice=self._advice, mask=self._mask)
         try:
             await server.run(lines)
         finally:

@@ -1,6 +1,7 @@
 """A server at an address, for a gate: the lines of a program's streams on one side, a transport on the other.
 
-Sessions, streams and their resumption stay within the transport.
+Sessions, streams and their resumption stay within the transport. A session that the server forgot is opened again as
+the agent opened it, since an agent knows of no sessions of programs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mcphost.errors import (
     SessionExpired,
 )
 from mcphost.json_values import as_dict, as_text, dicts_in
-from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_HANDSHAKE, NEWEST_MODERN, find_revision
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_HANDSHAKE, NEWEST_MODERN, Revision, find_revision
 from mcphost.protocol.lifecycle.session import modern_headers
 from mcphost.protocol.limits import BATCH_ITEMS
 from mcphost.protocol.wire.error_codes import ErrorCode
@@ -65,27 +66,31 @@ _MODERN_ERRORS: Final = (
 class RemoteServer:
     """Sends what a gate writes to a server, and writes what comes back.
 
-    ``write`` takes a line with its newline and never waits, ``note`` a sentence for the agent's log. ``advice`` returns
-    what to do about a demand for a sign-in, and may block; ``mask`` removes secrets from the words of a failure.
+    ``connection`` makes a transport, for each session another. ``write`` takes a line with its newline and never waits,
+    ``note`` a sentence for the agent's log. ``advice`` returns what to do about a demand for a sign-in, and may block;
+    ``mask`` removes secrets from the words of a failure.
     """
 
     def __init__(
         self,
-        transport: Transport,
+        connection: Callable[[], Transport],
         write: Callable[[bytes], None],
         note: Callable[[str], None],
         *,
         advice: Callable[[], str] = str,
         mask: Callable[[str], str] = lambda text: text,
     ) -> None:
-        self._transport = transport
+        self._connection, self._transport = connection, connection()
         self._write, self._note, self._advice, self._mask = write, note, advice, mask
         self._era = ""
         self._parameters: dict[str, tuple[ParameterHeader, ...]] = {}
         """The arguments that headers repeat, by tool, of the tools that were listed."""
         self._requests: dict[RequestId, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()
-        self._listens = False
+        self._listening: asyncio.Task[None] | None = None
+        self._handshake: Request | None = None
+        """The agent's ``initialize``."""
+        self._reopening = asyncio.Lock()
         self._over = asyncio.Event()
         self.lost: Exception | None = None
         """Why the session ended by itself."""
@@ -168,9 +173,8 @@ class RemoteServer:
                 self._cancel(message)
             case Notification() | Response():
                 await self._send(message)
-                if getattr(message, "method", "") == "notifications/initialized" and not self._listens:
-                    self._listens = True
-                    self._start(self._listen())
+                if getattr(message, "method", "") == "notifications/initialized" and self._listening is None:
+                    self._listening = self._start(self._listen())
 
     def _forget(self, request_id: RequestId, task: asyncio.Task[None]) -> None:
         if self._requests.get(request_id) is task:
@@ -194,25 +198,59 @@ class RemoteServer:
         if self._era != "modern" or not self._transport.own_stream:  # else the end of the stream says it
             self._start(self._send(message))
 
-    async def _send(self, message: Notification | Response) -> None:
+    async def _send(self, message: Notification | Response, *, again: bool = True) -> None:
+        transport = self._transport
         try:
-            await self._transport.send(message)
+            await transport.send(message)
         except SessionExpired as gone:
-            self.closed(gone)
+            if again and await self._is_reopened(transport, gone):
+                await self._send(message, again=False)
         except McphostError as error:
             self._note(f"the server did not take a message: {self._words(error)}")
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: Request, *, again: bool = True) -> None:
         """Send a request, and write its answer."""
-        gone: Exception | None = None
+        transport = self._transport
         try:
-            response = self._read_answer(request, await self._transport.request(request, self._headers(request)))
+            response = self._read_answer(request, await transport.request(request, self._headers(request)))
+        except SessionExpired as gone:
+            if again and await self._is_reopened(transport, gone) and request.method != "tools/call":
+                await self._answer(request, again=False)
+                return
+            # A call was allowed as the server listed its tools before, and perhaps another version of it runs now.
+            response = Response(request.id, error=self._failure(request, gone))
         except McphostError as error:
             response = Response(request.id, error=self._failure(request, error))
-            gone = error if isinstance(error, SessionExpired) else None
         self._say(Response(request.id, response.result, response.error))
-        if gone is not None:
-            self.closed(gone)
+
+    async def _is_reopened(self, transport: Transport, gone: SessionExpired) -> bool:
+        """Open another session in place of the one that the server forgot; False if that ended the connection."""
+        async with self._reopening:
+            if self._transport is not transport:
+                return True
+            if self._handshake is None or self._over.is_set():
+                self.closed(gone)
+                return False
+            new = self._connection()
+            try:
+                await new.open(self)
+                result = (await new.request(self._handshake, {})).result
+                if result is None:
+                    raise gone
+                new.agreed(_revision_of(result))
+                await new.send(Notification("notifications/initialized"))
+            except McphostError:
+                await new.aclose()
+                self.closed(gone)
+                return False
+            self._transport = new
+        self._note("the server had forgotten the session; it was opened again")
+        self._start(transport.aclose())
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = self._start(self._listen())
+        self._say(Notification("notifications/tools/list_changed"))  # it may be another version
+        return True
 
     def _headers(self, request: Request) -> Mapping[str, str]:
         """The headers that the request's revision demands. Raises InvalidArguments."""
@@ -240,7 +278,8 @@ class RemoteServer:
             return self._as_refused(request, response)
         if request.method == "initialize":
             self._era = "legacy"
-            self._transport.agreed(find_revision(result.get("protocolVersion")) or NEWEST_HANDSHAKE)
+            self._transport.agreed(_revision_of(result))
+            self._handshake = request
         elif request.method == "server/discover" and self._era != "legacy":
             self._agree_modern(NEWEST_MODERN.version)
         elif request.method == "tools/list" and self._era == "modern" and self._transport.own_stream:
@@ -288,23 +327,30 @@ class RemoteServer:
 
     async def _listen(self) -> None:
         """Keep the stream open on which the server says what answers no request."""
+        transport = self._transport
         for _ in range(LISTENS):
             try:
-                await self._transport.listen()
+                await transport.listen()
                 return
             except SessionExpired as gone:
-                self.closed(gone)
+                await self._is_reopened(transport, gone)
                 return
             except McphostError as error:
                 self._note(f"the stream for what the server says unasked has ended: {self._words(error)}")
                 if not isinstance(error, ConnectionLost):
                     return
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """Run work of its own beside the requests; what a flood wants is left out."""
         if len(self._others) >= MOST_REQUESTS:
             work.close()
-            return
+            return None
         task = asyncio.create_task(work)
         self._others.add(task)
         task.add_done_callback(self._others.discard)
+        return task
+
+
+def _revision_of(result: Mapping[str, Any]) -> Revision:
+    """The revision of a handshake."""
+    return find_revision(result.get("protocolVersion")) or NEWEST_HANDSHAKE

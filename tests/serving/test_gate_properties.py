@@ -21,7 +21,7 @@ STEPS = st.lists(
         st.tuples(st.just("batch"), IDS, IDS, CALLED),
         st.tuples(st.just("cancel"), IDS),
         st.tuples(st.sampled_from(["tell server", "tell agent", "change", "change tool", "hostile line", "progress"])),
-        st.tuples(st.just("decide"), st.sampled_from(["yes", "no", "edit"]), st.integers(0, 3)),
+        st.tuples(st.just("decide"), st.sampled_from(["yes", "no", "edit", "remembered"]), st.integers(0, 3)),
         st.tuples(st.just("answer"), st.integers(0, 3)),
         st.tuples(st.just("forge"), IDS),
         st.tuples(st.just("wait"), st.sampled_from([1, 12, 40])),
@@ -124,7 +124,8 @@ class Story:
             if decision != "no":
                 self.allowed[asked.arguments["n"]] += 1
             edited = {**asked.arguments, "edited": True} if decision == "edit" else None
-            self.rig.decide(GateDecision(decision != "no", edited), asked.number)
+            within = 5.0 if decision == "remembered" else None
+            self.rig.decide(GateDecision(decision != "no", edited, listed_within=within), asked.number)
 
     def wait(self, seconds: int) -> None:
         self.rig.pass_time(seconds)

@@ -41,11 +41,10 @@ class RemoteRig(Rig):
         super().__init__(GateOptions(answer_within=float("inf")))
         self.lines, self.said = asyncio.StreamReader(), list[str]()
         more: Any = {"headers": HEADERS, "timeouts": QUICK}
-        transport = DetectedTransport(
-            partial(HttpTransport, url, SMALL, **more), partial(SseTransport, url, SMALL, **more)
-        )
         self.remote = RemoteServer(
-            transport,
+            lambda: DetectedTransport(
+                partial(HttpTransport, url, SMALL, **more), partial(SseTransport, url, SMALL, **more)
+            ),
             self.server,
             self.said.append,
             advice=lambda: "use --bearer-env",
@@ -244,13 +243,60 @@ async def test_a_server_that_is_gone_fails_the_call(until: Until) -> None:
         assert [each.state for each in rig.all(Finished)] == ["failed"]
 
 
-async def test_the_end_of_a_session_ends_the_connection(until: Until) -> None:
+async def test_a_session_that_the_server_forgot_is_opened_again(until: Until) -> None:
     echo = Echo(listens=False)
     async with gated(echo) as (rig, _):
         await open_legacy(rig, until)
         echo.sessions.clear()
+        rig.agent(request(1, "ping"))
+        assert "result" in await answer(rig, until, 1)
+        assert [each["method"] for each in rig.agent_got if "method" in each] == ["notifications/tools/list_changed"]
+        assert (echo.begun, len(echo.sessions), rig.remote.lost) == (2, 1, None)
+
+
+async def test_a_call_is_not_sent_to_what_took_the_servers_place(until: Until) -> None:
+    echo = Echo(listens=False)
+    async with gated(echo) as (rig, web):
+        await open_legacy(rig, until)
+        echo.sessions.clear()
+        echo.tools[0] = {**echo.tools[0], "description": "newer"}
         rig.agent(call(1, text="x"))
         rig.decide(YES)
+        assert "no longer knows this session" in (await answer(rig, until, 1))["error"]["message"]
+        rig.agent(call(2, text="x"))
+        await until(lambda: len(rig.asked) == 2)
+        assert (rig.asked[1].definition or {})["description"] == "newer"
+        assert len(calls_at(web)) == 1  # refused with its session
+        rig.decide(YES)
+        assert "result" in await answer(rig, until, 2)
+
+
+async def test_a_server_that_forgets_each_session_is_not_asked_for_ever(until: Until) -> None:
+    def serve(talk: Talk) -> None:
+        if talk.visit.message and talk.visit.message.get("method") == "ping":
+            echo.sessions.clear()
+        echo(talk)
+
+    echo = Echo(listens=False)
+    async with gated(serve) as (rig, _):
+        await open_legacy(rig, until)
+        rig.agent(request(1, "ping"))
+        assert "no longer knows this session" in (await answer(rig, until, 1))["error"]["message"]
+        assert echo.begun == 2
+
+
+async def test_a_session_that_cannot_be_opened_again_ends_the_connection(until: Until) -> None:
+    def serve(talk: Talk) -> None:
+        if gone:
+            talk.whole(404)
+        else:
+            echo(talk)
+
+    echo, gone = Echo(listens=False), list[int]()
+    async with gated(serve) as (rig, _):
+        await open_legacy(rig, until)
+        gone.append(1)
+        rig.agent(request(1, "ping"))
         assert "no longer knows this session" in (await answer(rig, until, 1))["error"]["message"]
         await until(lambda: rig.remote.lost)
 

@@ -21,6 +21,7 @@ from mcphost.cli import main
 from mcphost.cli.commands.gate import _masking
 from mcphost.places import socket_path
 from mcphost.serving import link
+from mcphost.shim import CopiedLine, Observer
 from tests.transports.http.http_connection import Echo, Web
 
 pytestmark = pytest.mark.slow
@@ -204,6 +205,12 @@ def test_a_line_for_the_screen_holds_no_header() -> None:
     masked = _masking(["Bearer c4nary-t0ken"])
     assert masked(b'{"a":"x c4nary-t0k\\u0065n"}') == '{"a":"x •••"}'.encode()
     assert masked(b"\xff plain") == b"\xff plain"
+    kept: list[CopiedLine | None] = []
+    observer = Observer(bytes, str, lambda: kept.append)
+    observer.masked = masked
+    observer._copy(CopiedLine("server", 1.0, b"my c4nary-t0ken is longer", 25, 0))
+    (line,) = filter(None, kept)
+    assert (line.data, line.size) == ("my ••• is longer".encode(), len(line.data))
 
 
 @pytest.mark.parametrize(
