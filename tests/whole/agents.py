@@ -1,6 +1,8 @@
 """Agents of other projects, a gate in front of their server, and the screen that decides.
 
-They are taken from ``node_modules`` of the folder that ``MCPHOST_TEST_AGENTS`` names; `install_command` fills it.
+    python -m tests.whole.agents
+
+prints the command that installs them into a folder. ``MCPHOST_TEST_AGENTS`` names that folder for the tests.
 """
 
 from __future__ import annotations
@@ -285,3 +287,7 @@ def signal_agent(session: AgentSession, number: int) -> None:
     """Signal the process that started the gate, which may be a child of the one that was started."""
     assert session.agent.pid is not None
     os.kill(session.agent.pid, number)
+
+
+if __name__ == "__main__":
+    print(install_command())

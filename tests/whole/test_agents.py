@@ -19,15 +19,13 @@ from mcphost.host.consent.questions import Answer, FormQuestion, ToolCallQuestio
 from mcphost.host.host import Host
 from tests.conftest import Until
 from tests.whole.agent_screen import Person, screen
-from tests.whole.agents import AGENTS, FOLDER, SECONDS, VARIABLE, Turn, install_command, signal_agent, turn
+from tests.whole.agents import AGENTS, FOLDER, SECONDS, VARIABLE, Turn, signal_agent, turn
 from tests.whole.scripted_model import AGAIN, PlannedCall
 
 pytestmark = [
     pytest.mark.agents,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(
-        not FOLDER, reason=f"set {VARIABLE} to a FOLDER with agents, which has 1 GB after {install_command()}"
-    ),
+    pytest.mark.skipif(not FOLDER, reason=f"{VARIABLE} names no folder with agents; see tests/README.md"),
     pytest.mark.parametrize("agent", AGENTS),
 ]
 
