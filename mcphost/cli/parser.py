@@ -135,6 +135,12 @@ def _wrap_mode(parser: Parser) -> None:
     mode.add_argument("--tap", action="store_true", help="messages are copied, and nothing waits")
 
 
+def _list_or_remove(parser: Parser) -> None:
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--list", action="store_true", help="list what is allowed for good")
+    one.add_argument("--remove", action="store_true", help="take it back: the tool is asked again")
+
+
 def _one_task(parser: Parser) -> None:
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--cancel", metavar="ID", help="cancel this task")
@@ -771,8 +777,7 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
             ),
             _argument("--agent", "AGENT", "only calls of this agent, by the name that its gate was given"),
             _repeated("--when", "ARGUMENT=PATTERN", "only calls in which this argument matches; for several: all"),
-            _flag("--list", "list what is allowed for good"),
-            _flag("--remove", "take it back: the tool is asked again"),
+            _list_or_remove,
             _json("with --list: print one JSON object a line for each approval"),
         ],
         """\
@@ -852,7 +857,7 @@ configuration, 4 you declined.
         "wrapping.run_unwrap",
         "Restore the entries that mcphost wrap changed, byte by byte.",
         [
-            _argument("host", "HOST", "the host that was wrapped"),
+            _argument("host", "HOST", "the host that was wrapped", nargs="?"),
             _several("servers", "NAME", "only these servers; default: all"),
         ],
         """\

@@ -35,7 +35,7 @@ from mcphost.protocol.models.tools import Tool
 if TYPE_CHECKING:
     from mcphost.host.host import Host
 
-HEADING: Final = ("SERVER:TOOL", "CALLS", "SINCE", "RUNS")
+HEADING: Final = ("SERVER:TOOL", "AGENT", "CALLS", "SINCE", "RUNS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def run_allow(options: Namespace) -> int:
         oldest = oldest_for(_config(options).policy.remember_days)
         return finish(run(list_approvals((options.tool or "").partition(":")[0], oldest, as_json=options.json)))
     when = _patterns(options.when)
-    server, tool = _named(options.tool)
+    server, tool = _named(options.tool, removes=options.remove)
     if options.remove:
         return finish(run(take_back(server, tool, options.agent, when, _config(options))))
     if not has_terminal():
@@ -108,7 +108,7 @@ async def list_approvals(server: str, oldest: datetime | None, *, as_json: bool)
     if as_json:
         return Outcome("".join(json_text(_as_object(each, identity)) for each, identity in listed))
     if not listed:
-        return Outcome(remarks=("nothing is allowed; a call that was declined: mcphost allow NAME:TOOL",))
+        return Outcome(remarks=("nothing is allowed; to allow the tool of a declined call: mcphost allow NAME:TOOL",))
     return Outcome(table([HEADING, *(_row(each, identity) for each, identity in listed)]))
 
 
@@ -276,10 +276,12 @@ class _SavedApprovals:
             raise ConfigError(self._failures[0])
 
 
-def _named(text: str | None) -> tuple[str, str]:
+def _named(text: str | None, *, removes: bool) -> tuple[str, str]:
     """``NAME:TOOL`` as two names; a tool's name may hold colons. Raises UsageError."""
     server, colon, tool = (text or "").partition(":")
     if not (server and colon and tool):
+        if removes:
+            raise UsageError("name what to take back as NAME:TOOL; mcphost allow --list has what is allowed")
         declined = dict.fromkeys(show_line(f"{each.server}:{each.tool}") for each in reversed(_all_declined()))
         known = f"; declined were {', '.join(declined)}" if declined else ""
         raise UsageError(f"name what to allow as NAME:TOOL, or add --list{known}")
@@ -300,7 +302,8 @@ def _patterns(given: Sequence[str]) -> dict[str, str]:
 
 
 def _row(grant: Approval, identity: str) -> tuple[str, ...]:
-    return f"{grant.server}:{grant.label}", grant.words, f"{grant.since.astimezone():%Y-%m-%d %H:%M}", identity
+    agent = "(mcphost)" if grant.gate is None else grant.gate.agent or "(any)"
+    return f"{grant.server}:{grant.label}", agent, grant.arguments, f"{grant.since.astimezone():%Y-%m-%d}", identity
 
 
 def _as_object(grant: Approval, identity: str) -> dict[str, Any]:

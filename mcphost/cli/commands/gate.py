@@ -244,13 +244,19 @@ def _masking(headers: Collection[str]) -> Callable[[bytes], bytes]:
 
 
 def _settings(options: Namespace) -> tuple[Config, Sequence[Path]]:
-    """The user's configuration and its files. Raises ConfigError."""
-    from mcphost.cli.settings import find, settings_for_screen
+    """The user's configuration and the files that it is read from, there or not. Raises ConfigError."""
+    from mcphost.cli.settings import find, settings_for_screen, users_settings
+    from mcphost.config import ConfigLocation
+    from mcphost.places import PROJECT_FILE, servers_path, users_path, working_folder
 
     env = environment_of(options)
-    found = settings_for_screen(find(options.config, env), env)
-    location = found.found
-    return found.loaded.config, [path for path in (location.path, location.added) if path is not None]
+    files = users_path(env), servers_path(env)
+    if options.config:  # mcphost wrap names it before the user has written one
+        own, added = (path if os.path.lexists(path) else None for path in files)
+        found = users_settings(ConfigLocation(own, added=added))
+        return found.loaded.config, files
+    found = settings_for_screen(find(None, env), env)
+    return found.loaded.config, [*files, working_folder() / PROJECT_FILE]
 
 
 def _seconds(text: str | None) -> float | None:
@@ -281,9 +287,21 @@ def _questions(text: str | None) -> Questions:
 
 def _allow_command(options: Namespace) -> list[str]:
     """The first words of the command that allows a declined call."""
-    state = [f"MCPHOST_STATE_DIR={options.state}"] if options.state else []
+    state = [f"MCPHOST_STATE_DIR={options.state}"] if options.state and not _is_usual(options.state) else []
     agent = ["--agent", options.agent] if options.agent else []
     return [*state, "mcphost", "allow", *agent]
+
+
+def _is_usual(state: str) -> bool:
+    """True if mcphost finds this state folder by itself."""
+    from mcphost.errors import ConfigError
+    from mcphost.places import state_path
+
+    env = {name: value for name, value in os.environ.items() if name != "MCPHOST_STATE_DIR"}
+    try:
+        return os.path.realpath(state) == os.path.realpath(state_path(env))
+    except ConfigError:
+        return False
 
 
 def _note(text: str) -> None:

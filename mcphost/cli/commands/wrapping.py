@@ -15,6 +15,7 @@ from typing import Final
 from mcphost.cli.approver import NO_CUT, confirmed
 from mcphost.cli.margin import framed
 from mcphost.cli.output import Exit, Outcome, json_text, remark, table
+from mcphost.cli.parser import did_you_mean
 from mcphost.cli.run import finish, run
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.config import state_folder, users_path
@@ -39,6 +40,12 @@ from mcphost.redaction import MASK
 
 HEADING: Final = ("HOST", "SERVER", "BY", "STATE", "FILE")
 
+_NEXT: Final[Mapping[WrapMode, str]] = {
+    "gate": "then open mcphost in a terminal, where it asks you; without it, calls that you did not allow are declined",
+    "tap": "then open mcphost in a terminal, and press f4 for the messages",
+}
+"""The step that follows, by what was put before the servers."""
+
 
 def run_wrap(options: Namespace) -> int:
     """Put mcphost before servers of a host, or list where it is."""
@@ -56,7 +63,11 @@ def run_wrap(options: Namespace) -> int:
 
 def run_unwrap(options: Namespace) -> int:
     """Restore the entries of a host."""
-    host, records = _host(options.host), WrapRecords(state_folder(os.environ), remark)
+    records = WrapRecords(state_folder(os.environ), remark)
+    if options.host is None:
+        hosts = ", ".join(dict.fromkeys(each.host for each in records.entries()))
+        raise UsageError(f"name the HOST; wrapped are servers of {hosts}" if hosts else "no server is wrapped")
+    host = _host(options.host)
     known = [each for each in records.entries() if each.host == host.id]
     for name in options.servers:
         if not any(each.name == name for each in known):
@@ -67,7 +78,8 @@ def run_unwrap(options: Namespace) -> int:
     if not chosen:
         return finish(Outcome(remarks=(f"no server of {host.label} is wrapped",)))
     done, failed = unwrap(chosen, records)
-    return finish(Outcome("".join(f"{show_line(line, NO_CUT)}\n" for line in done), _code(failed), tuple(failed)))
+    remarks = (*failed, *([_restart(host)] if done else ()))
+    return finish(Outcome("".join(f"{show_line(line, NO_CUT)}\n" for line in done), _code(failed), remarks))
 
 
 def wrap_command(mode: WrapMode, config: str | None, program: str, env: Mapping[str, str]) -> WrapCommand:
@@ -88,7 +100,7 @@ def list_wrapped(records: WrapRecords, host: str | None, *, as_json: bool) -> Ou
 
 
 def _wrap(plan: WrapPlan, records: WrapRecords, *, yes: bool, named: bool) -> Outcome:
-    remarks, lines, declined = [*plan.same, *plan.left], list[str](), False
+    remarks, lines, steps, declined = [*plan.same, *plan.left], list[str](), list[str](), False
     for edit in plan.edits:
         say(*_shown(edit))
         if not (yes or _agreed(edit)):
@@ -97,15 +109,15 @@ def _wrap(plan: WrapPlan, records: WrapRecords, *, yes: bool, named: bool) -> Ou
             continue
         backup = write_edit(edit, records)
         names = ", ".join(show_line(each.name) for each in edit.changes)
-        lines.append(
-            f"{edit.path}: {names} {'go' if len(edit.changes) > 1 else 'goes'} through mcphost {edit.mode} now"
-        )
+        go = "go" if len(edit.changes) > 1 else "goes"
+        lines.append(f"{edit.path}: {names} {go} through mcphost {edit.mode} now")
         remarks.append(f"the file as it was: {backup}; to restore it: mcphost unwrap {edit.host.id}")
-        remarks += _after(edit)
+        remarks += _readers(edit)
+        steps = [_restart(edit.host), _NEXT[edit.mode]]
     if not plan.edits and not remarks:
         remarks.append("there is no server to wrap")
     code = Exit.DECLINED if declined else Exit.NEGATIVE if named and plan.left else Exit.DONE
-    return Outcome("".join(f"{show_line(line, NO_CUT)}\n" for line in lines), code, tuple(remarks))
+    return Outcome("".join(f"{show_line(line, NO_CUT)}\n" for line in lines), code, (*remarks, *steps))
 
 
 def _agreed(edit: FileEdit) -> bool:
@@ -133,12 +145,15 @@ def _diff(change: EntryChange) -> Iterator[str]:
             yield line[:1] + " " * (len(line[1:]) - len(line[1:].lstrip())) + show_line(line[1:].lstrip(), NO_CUT)
 
 
-def _after(edit: FileEdit) -> Iterator[str]:
-    """More to know about a file that was written."""
+def _readers(edit: FileEdit) -> Iterator[str]:
+    """The other hosts that read a file."""
     readers = [host.label for host in HOSTS if host is not edit.host and _is_shared(host, edit)]
     if readers:
         yield f"{edit.path.name} is read by {', '.join(readers)} too: to mcphost they are {edit.host.id} there"
-    yield f"restart {edit.host.label} where it runs, so that it starts its servers through mcphost"
+
+
+def _restart(host: KnownHost) -> str:
+    return f"{host.label} reads this when it starts: restart it where it runs"
 
 
 def _is_shared(host: KnownHost, edit: FileEdit) -> bool:
@@ -148,7 +163,9 @@ def _is_shared(host: KnownHost, edit: FileEdit) -> bool:
 
 def _host(name: str) -> KnownHost:
     if name not in BY_ID:
-        raise UnknownName(f"{show_line(name)!a} is not a known host; hosts are {', '.join(BY_ID)}")
+        raise UnknownName(
+            f"{show_line(name)!a} is not a known host{did_you_mean(name, BY_ID)}; hosts are {', '.join(BY_ID)}"
+        )
     return BY_ID[name]
 
 

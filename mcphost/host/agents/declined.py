@@ -81,7 +81,8 @@ class AbsentApprover:
         changed = question.approval.kind is ApprovalStatus.CHANGED
         why = "the tool has changed since it was allowed, and " if changed else ""
         reason = (
-            f"{why}mcphost's screen, where the user decides, does not run; to allow it, the user can run: {command}"
+            f"{why}mcphost's screen, where the user decides, does not run; "
+            f"the user can start mcphost and decide there, or allow this tool beforehand: {command}"
         )
         return Answer(False, reason=reason, by="policy")
 

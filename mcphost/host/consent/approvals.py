@@ -89,12 +89,16 @@ class Approval:
         return show_line(self.tool, 200) if self.tool else f"{len(self.tools)} read-only tools"
 
     @property
+    def arguments(self) -> str:
+        """The arguments of calls that run, safe to show and on one line."""
+        return f"where {in_words(self.when)}" if self.when else "any arguments"
+
+    @property
     def words(self) -> str:
         """Which calls that are, safe to show and on one line."""
         if self.tools:
             return f"read-only, as the server says: {', '.join(show_line(name, 60) for name in self.tools)}"
-        arguments = f"where {in_words(self.when)}" if self.when else "any arguments"
-        return " ".join(filter(None, (arguments, self.gate and self.gate.words)))
+        return " ".join(filter(None, (self.arguments, self.gate and self.gate.words)))
 
 
 @dataclass(frozen=True, slots=True)

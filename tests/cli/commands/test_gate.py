@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from mcphost.cli import main
-from mcphost.cli.commands.gate import _masking
+from mcphost.cli.commands.gate import _allow_command, _masking, _settings
 from mcphost.places import socket_path
 from mcphost.serving import link
 from mcphost.shim import CopiedLine, Observer
@@ -140,6 +141,35 @@ def test_a_configuration_that_cannot_be_read_declines(gate: GateOf, tmp_path: Pa
     assert "config.toml" in words_of(broken.read())
     broken.send("tools/list", id=3)
     assert broken.read()["result"]["tools"]
+
+
+def options(config: Path | None) -> Namespace:
+    return Namespace(config=config and str(config), state=None, agent=None)
+
+
+def test_a_named_configuration_may_be_written_later(tmp_path: Path) -> None:
+    path = tmp_path / "mcphost" / "config.toml"
+    assert _settings(options(path))[0].policy.allow == ()
+    path.parent.mkdir()
+    path.write_text('[policy]\nallow = ["claude>echo:*"]\n')
+    config, files = _settings(options(path))
+    assert len(config.policy.allow) == 1
+    assert path in files
+
+
+def test_a_gate_reads_servers_that_mcphost_added(tmp_path: Path) -> None:
+    (tmp_path / "servers.toml").write_text('[servers.git]\ncommand = "git-server"\n')
+    assert list(_settings(options(tmp_path / "config.toml"))[0].servers) == ["git"]
+
+
+@pytest.mark.parametrize(("folder", "named"), [("usual", False), ("other", True)])
+def test_only_another_state_folder_is_named(
+    folder: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr("platformdirs.user_state_path", lambda *args, **more: tmp_path / "usual")
+    words = _allow_command(Namespace(state=str(tmp_path / folder), agent=None))
+    assert (words[0] != "mcphost") == named
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no Unix sockets")

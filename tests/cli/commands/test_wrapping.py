@@ -48,7 +48,10 @@ def test_secrets_are_masked_in_what_is_shown(file: Path, capsys: pytest.CaptureF
 
 def test_a_project_file_is_wrapped_listed_and_unwrapped(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wrap", "claude-code", "--tap", "--yes"]) == 0
-    assert "read by" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "read by" in said
+    assert "restart it where it runs" in said
+    assert "then open mcphost" in said
     assert main(["wrap", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert {key: listed[key] for key in ("host", "server", "by", "state", "file")} == {
