@@ -38,7 +38,7 @@ from mcphost.protocol.wire.jsonrpc import (
     decode_in_steps,
     encode,
 )
-from mcphost.serving.gate_answers import failure
+from mcphost.serving.gate_answers import failure, refusal
 from mcphost.serving.gate_lines import encode as encode_line
 from mcphost.serving.gate_lines import id_of
 from mcphost.time_slices import in_turns
@@ -52,6 +52,10 @@ LISTENS: Final = 3
 
 MOST_REQUESTS: Final = 256
 """Requests that the server has not answered, each with a connection of its own: an agent has a few dozen at most."""
+
+FORGOTTEN: Final = (
+    "The server had forgotten its session, so this call has not run. mcphost opened another session; call again."
+)
 
 LISTEN: Final = "subscriptions/listen"
 CANCELLED: Final = "notifications/cancelled"
@@ -214,14 +218,20 @@ class RemoteServer:
         try:
             response = self._read_answer(request, await transport.request(request, self._headers(request)))
         except SessionExpired as gone:
-            if again and await self._is_reopened(transport, gone) and request.method != "tools/call":
-                await self._answer(request, again=False)
+            if again and await self._is_reopened(transport, gone):
+                await self._answer_again(request)
                 return
-            # A call was allowed as the server listed its tools before, and perhaps another version of it runs now.
             response = Response(request.id, error=self._failure(request, gone))
         except McphostError as error:
             response = Response(request.id, error=self._failure(request, error))
         self._say(Response(request.id, response.result, response.error))
+
+    async def _answer_again(self, request: Request) -> None:
+        """Send a request to the new session, unless it is a call: that was allowed as the server listed its tools."""
+        if request.method == "tools/call":
+            self._write(encode_line(refusal(request.id, FORGOTTEN, modern=False)))
+        else:
+            await self._answer(request, again=False)
 
     async def _is_reopened(self, transport: Transport, gone: SessionExpired) -> bool:
         """Open another session in place of the one that the server forgot; False if that ended the connection."""

@@ -262,7 +262,7 @@ async def test_a_call_is_not_sent_to_what_took_the_servers_place(until: Until) -
         echo.tools[0] = {**echo.tools[0], "description": "newer"}
         rig.agent(call(1, text="x"))
         rig.decide(YES)
-        assert "no longer knows this session" in (await answer(rig, until, 1))["error"]["message"]
+        assert (await answer(rig, until, 1))["result"]["isError"]
         rig.agent(call(2, text="x"))
         await until(lambda: len(rig.asked) == 2)
         assert (rig.asked[1].definition or {})["description"] == "newer"
