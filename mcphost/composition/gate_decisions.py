@@ -260,6 +260,8 @@ class GateDecisions:
 
     async def _ask(self, call: GatedCall) -> None:
         self._tools[call.number] = call.tool
+        if call.number in self._deciding:
+            return
         if self._alone:
             self._decide_here(call)
             return

@@ -89,7 +89,10 @@ class ToAgent(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """Get a decision for this call; `AgentGate.decide` takes it, now or later."""
+    """Get a decision for this call; `AgentGate.decide` takes it, now or later.
+
+    The same number again: the agent has repeated an overdue call, and waits for the open question.
+    """
 
     call: GatedCall
 
@@ -806,9 +809,9 @@ class AgentGate:
         elif (open_question := self._overdue(call)) is not None and request is not None:
             self._calls.pop(call.number)
             self._calls.pop(open_question.number)
-            call.number, call.question, call.state = open_question.number, open_question.question, "asked"
-            call.questions = open_question.questions
+            call.number, call.questions = open_question.number, open_question.questions
             self._calls[call.number] = call
+            self._put(call, tool, now)
         else:
             self._ask(call, tool, now)
         if before is not None and call.number != before.number:
@@ -830,7 +833,11 @@ class AgentGate:
         call.questions += 1
         if call.questions > REPEATED_QUESTIONS:
             self._decline(call.request, UNSTEADY)
-            return
+        else:
+            self._put(call, tool, now)
+
+    def _put(self, call: _Call, tool: KnownTool, now: float) -> None:
+        assert call.request is not None
         within = None if call.answer_at == inf else max(0.0, call.answer_at - now)
         heard = call.request.heartbeat is not None
         call.state = "asked"

@@ -737,7 +737,7 @@ def test_a_repeat_joins_the_question_that_is_still_open() -> None:
     rig.agent(call(1))
     rig.pass_time(5)
     rig.agent(call(2), cancelled(1))
-    assert len(rig.asked) == 1
+    assert [(asked.number, asked.request_id, asked.answer_within) for asked in rig.asked] == [(1, 1, 5), (1, 2, 5)]
     rig.decide(YES)
     assert rig.server_got == [call(2)]
     assert len(rig.agent_got) == 1

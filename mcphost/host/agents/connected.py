@@ -124,8 +124,11 @@ class ConnectedAgent:
         arguments: Mapping[str, Any],
         answer_within: float | None,
     ) -> None:
-        """A call waits for a decision."""
-        if number in self._calls:
+        """A call waits for a decision, or an overdue one waits again."""
+        if (known := self._calls.get(number)) is not None:
+            if known.state is AgentCallState.OVERDUE:
+                known.wait_again(answer_within)
+                self._changed()
             return
         call = AgentCall(self._context.next_number(), tool, request_id, time.monotonic(), answer_within)
         self._calls[number] = self.session.calls[call.number] = call

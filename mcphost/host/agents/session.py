@@ -63,6 +63,12 @@ class AgentCall:
     sent_at: float | None = None
     answered_at: float | None = None
 
+    def wait_again(self, within: float | None) -> None:
+        """The agent has repeated the overdue call."""
+        passed = time.monotonic() - self.asked_at
+        self.answer_within = None if within is None else passed + within
+        self.state, self.doubted = AgentCallState.WAITING, False
+
     @property
     def until(self) -> float | None:
         """When the agent is answered at the latest."""

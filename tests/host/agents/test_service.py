@@ -161,7 +161,13 @@ async def test_an_overdue_question_stays(stage: Stage, until: Until) -> None:
     stage.agent.overdue(1)
     stage.agent.doubted(1)
     assert (stage.states(), stage.session.waiting) == (["overdue"], 1)
-    assert next(iter(stage.session.calls.values())).doubted
+    call = next(iter(stage.session.calls.values()))
+    assert call.doubted
+    stage.ask(1)  # again, which the agent was told to do
+    assert ([call.state.value], call.doubted, len(stage.person.open)) == (["waiting"], False, 1)
+    assert (call.until or 0) > call.asked_at + 50.0
+    stage.agent.overdue(1)
+    assert stage.states() == ["overdue"]
     stage.person.answer(Answer(True))
     await until(lambda: stage.gate.decisions)
     assert stage.gate.decisions[1].allow
