@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.cli.between import fast_options
+from mcphost.cli.commands.tap import name_of
 from mcphost.cli.parser import parse
 from mcphost.shim import BACKLOG, COPY, PIECE, CopiedLine, LineCutter, Observer, Shim, options_of, write_all
 from tests.conftest import SERVERS, Until
@@ -50,6 +51,19 @@ def test_the_parser_reads_what_the_fast_path_reads() -> None:
     names = fast_options("tap")
     assert {names[name]: value for name, value in found[0].items()}.items() <= parsed.items()
     assert found[1] == parsed["program"]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["npx", "-y", "@ada/server-git@1"], "server-git"),
+        (["/usr/bin/uvx", "mcp-server-git"], "mcp-server-git"),
+        (["npx"], "npx"),
+        (["bin/git-mcp"], "git-mcp"),
+    ],
+)
+def test_a_server_without_a_name_has_that_of_its_package(command: list[str], name: str) -> None:
+    assert name_of(parse(["tap", "--", *command]), Shim(command)) == name
 
 
 def test_bytes_pass_unchanged_and_leave_a_private_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ QUESTIONS: Final = ("agent", "here", "both")
 """The sides that may answer a server's questions."""
 
 _NAMED: Final[dict[str, Option]] = {
-    "--name": ("name", "NAME", "the server's name; default: the program's, or the address's host"),
+    "--name": ("name", "NAME", "the server's name; default: the package's, the program's or the address's"),
     "--as": ("agent", "AGENT", "the agent's name"),
     "--state": ("state", "FOLDER", "the state folder of the screen; default: as everywhere"),
 }

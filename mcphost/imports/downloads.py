@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mcphost.imports.commands import after_subcommand, program_name, programs_in, read_options
+from mcphost.imports.found import legal_name
 from mcphost.imports.launchers import (
     COMPOSE_GLOBAL_VALUES,
     DOCKER_EXEC_VALUES,
@@ -64,6 +65,12 @@ def downloads_of(words: Sequence[str], env: Mapping[str, str]) -> tuple[Download
     """Return what the command downloads and runs; the entry's variables ``env`` may name other registries."""
     found = dict.fromkeys(each for program in programs_in(words) for each in _of_program(program, env))
     return tuple(found)
+
+
+def server_name(words: Sequence[str]) -> str:
+    """``server-git`` for ``npx -y @ada/server-git@1.0.0``, else the program's name."""
+    packages = downloads_of(words, {})
+    return legal_name((packages[0].package if packages else program_name(words[0])).rpartition("/")[2])
 
 
 _VERBS: Final = (("run",), ("create",), ("exec",))

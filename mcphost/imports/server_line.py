@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from mcphost.errors import ConfigError, UsageError
-from mcphost.imports.commands import program_name
-from mcphost.imports.downloads import downloads_of
-from mcphost.imports.found import FoundServer, legal_name
+from mcphost.imports.downloads import server_name
+from mcphost.imports.found import FoundServer
 from mcphost.imports.sources import (
     AddKind,
     AddRequest,
@@ -71,7 +70,7 @@ class ServerLineReader:
             words = shlex.split(line)
         except ValueError as error:
             raise ConfigError(f"is not a command line: {str(error).lower()}") from None
-        return AddRequest(_name_of(words), tuple(words))
+        return AddRequest(server_name(words), tuple(words))
 
 
 def _is_json(line: str) -> bool:
@@ -87,9 +86,3 @@ def _is_file(line: str) -> bool:
 
 def _read_file(path: str) -> list[FoundServer]:
     return read_file(Path(os.path.expanduser(path)))
-
-
-def _name_of(words: Sequence[str]) -> str:
-    """``server-git`` for ``npx -y @ada/server-git@1.0.0``, else the program's name."""
-    packages = downloads_of(words, {})
-    return legal_name((packages[0].package if packages else program_name(words[0])).rpartition("/")[2])

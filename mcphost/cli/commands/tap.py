@@ -36,9 +36,19 @@ def run_tap(options: Namespace) -> int:
     return code
 
 
+LAUNCHERS = frozenset({
+    "bunx", "deno", "dnx", "docker", "npm", "npx", "pipx", "pnpm", "podman", "uv", "uvx", "yarn",
+})  # fmt: skip
+"""Programs after which no server is named: the package that they start has a better name."""
+
+
 def name_of(options: Namespace, shim: Shim) -> str:
     """The server's name in rules, approvals and the audit log."""
     name: str = options.name or os.path.basename(shim.command[0])
+    if not options.name and name in LAUNCHERS:
+        from mcphost.imports.downloads import server_name  # late: few need it, and it takes a MB
+
+        name = server_name(shim.command)
     return name
 
 
