@@ -14,7 +14,7 @@ from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.serving.negotiation import UndeclaredError
-from mcphost.serving.served_request import ClientAnswer, Json, ServedRequest
+from mcphost.serving.served_request import ClientAnswer, ClientAsk, Json, ServedRequest
 from mcphost.serving.session import ServerSession
 
 
@@ -75,7 +75,7 @@ class DemoCall:
         answers: SimpleQueue[ClientAnswer] = SimpleQueue()
         try:
             with self._lock:
-                self._request.ask(method, params, answers.put)
+                self._request.ask(ClientAsk(method, params, answers.put))
         except UndeclaredError as error:
             if self._request.revision.modern:
                 raise

@@ -14,18 +14,25 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiohttp import web
 
-from mcphost.json_values import as_dict
+from mcphost.errors import InvalidArguments
+from mcphost.json_values import as_dict, as_text
 from mcphost.protocol.lifecycle.mirrors import VERSION_HEADER, mirrors_of
 from mcphost.protocol.lifecycle.revisions import find_revision
 from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.headers import (
+    InvalidAnnotation,
+    decode_header_value,
+    parameter_headers_of,
+    read_annotations,
+)
 from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in_steps
 from mcphost.serving.client_state import ClientState
-from mcphost.serving.negotiation import InvalidParamsError, RpcError, declaration_in
+from mcphost.serving.negotiation import InvalidParamsError, RpcError, declaration_in, has_metadata
 from mcphost.serving.served_request import Json, RequestKey
 from mcphost.serving.session import ServedContent, ServerSession
 from mcphost.time_slices import in_turns
@@ -120,13 +127,23 @@ class _HandshakeSession:
             self.rest.put(message)
 
 
-class HttpListener:
-    """Serves the client of each token; ``content_of`` returns the content for a token, or None to refuse it."""
+class HttpContent(ServedContent, Protocol):
+    """Content of which headers repeat parts."""
 
-    def __init__(self, content_of: Callable[[str], ServedContent | None]) -> None:
+    def input_schema(self, tool: str) -> Mapping[str, Any]:
+        """The schema of a tool's arguments, whose annotations name headers; empty for an unknown tool."""
+
+
+class HttpListener:
+    """Serves the client of each token.
+
+    ``content_of`` returns the content for a token, which is empty if the request has none; or None to refuse it.
+    """
+
+    def __init__(self, content_of: Callable[[str], HttpContent | None]) -> None:
         self._content_of = content_of
         self._sessions: dict[str, _HandshakeSession] = {}
-        self._states: dict[ServedContent, ClientState] = {}
+        self._states: dict[HttpContent, ClientState] = {}
         self._modern: set[ServerSession] = set()
         self._hosts: frozenset[str] = frozenset()
         self._runner: web.AppRunner | None = None
@@ -164,7 +181,7 @@ class HttpListener:
 
     # Checks before a message is read.
 
-    def _admitted(self, request: web.Request) -> ServedContent:
+    def _admitted(self, request: web.Request) -> HttpContent:
         """The content for the client that sent this. Raises HTTPForbidden for a page's request, HTTPUnauthorized."""
         headers = request.headers
         origin, fetched_by = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
@@ -173,12 +190,12 @@ class HttpListener:
         if request.host not in self._hosts or foreign or fetched_by not in ("none", "same-origin"):
             raise web.HTTPForbidden(text="This address serves programs on this machine, not web pages.")
         scheme, _, token = headers.get("Authorization", "").partition(" ")
-        content = self._content_of(token.strip()) if scheme.lower() == "bearer" else None
+        content = self._content_of(token.strip() if scheme.lower() == "bearer" else "")
         if content is None:
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"}, text="A bearer token is needed.")
         return content
 
-    def _session_of(self, request: web.Request, content: ServedContent) -> _HandshakeSession:
+    def _session_of(self, request: web.Request, content: HttpContent) -> _HandshakeSession:
         """The session that the request names. Raises HTTPBadRequest, HTTPNotFound."""
         given = request.headers.get(SESSION_HEADER)
         if given is None:
@@ -204,18 +221,18 @@ class HttpListener:
         message = as_dict(value)
         header = find_revision(request.headers.get(VERSION_HEADER))
         try:
+            if header is not None and header.modern and not has_metadata(message):
+                raise InvalidParamsError("The request has no metadata.")
+            if has_metadata(message):
+                _check_mirrors(request.headers, message, content)
             declaration = declaration_in(as_dict(message.get("params")))
-            if declaration is not None or (header is not None and header.modern):
-                if declaration is None:
-                    raise InvalidParamsError("The request has no metadata.")
-                _check_mirrors(request.headers, message)
         except RpcError as error:
             return _failure(error, message.get("id"))
         if declaration is not None:
             return await self._serve_modern(request, content, message)
         return await self._serve_handshake(request, content, value)
 
-    async def _serve_modern(self, request: web.Request, content: ServedContent, message: Json) -> web.StreamResponse:
+    async def _serve_modern(self, request: web.Request, content: HttpContent, message: Json) -> web.StreamResponse:
         stream = _Stream()
         state = self._states.setdefault(content, ClientState())
         session = ServerSession(content, lambda sent, about: stream.put(sent), state)
@@ -229,7 +246,7 @@ class HttpListener:
             self._modern.discard(session)
             session.close()
 
-    async def _serve_handshake(self, request: web.Request, content: ServedContent, value: Any) -> web.StreamResponse:
+    async def _serve_handshake(self, request: web.Request, content: HttpContent, value: Any) -> web.StreamResponse:
         opens = as_dict(value).get("method") == "initialize" and SESSION_HEADER not in request.headers
         served = _HandshakeSession(content) if opens else self._session_of(request, content)
         messages = [as_dict(each) for each in (value if isinstance(value, list) else [value])]
@@ -285,11 +302,33 @@ async def _read(body: bytes) -> Any:
     return await in_turns(parse_in_steps(body, MESSAGE_ITEMS, JSON_DEPTH))
 
 
-def _check_mirrors(headers: Mapping[str, str], message: Json) -> None:
+def _check_mirrors(headers: Mapping[str, str], message: Json, content: HttpContent) -> None:
     """Raises RpcError if a header is missing, or differs from the part of the body that it repeats."""
-    wrong = [mirror for mirror in mirrors_of(headers, message) if not mirror.agrees]
-    if wrong and "id" in message:
+    if "id" not in message:
+        return
+    wrong = [str(mirror) for mirror in mirrors_of(headers, message) if not mirror.agrees]
+    params = as_dict(message.get("params"))
+    if message.get("method") == "tools/call":
+        schema = content.input_schema(as_text(params.get("name")))
+        wrong += _wrong_parameters(headers, schema, as_dict(params.get("arguments")))
+    if wrong:
         raise RpcError(ErrorCode.HEADER_MISMATCH, f"Headers and body differ: {wrong[0]}.")
+
+
+def _wrong_parameters(headers: Mapping[str, str], schema: Mapping[str, Any], arguments: Json) -> list[str]:
+    """The names of headers that do not repeat their arguments."""
+    try:
+        expected = parameter_headers_of(read_annotations(schema), arguments)
+    except (InvalidAnnotation, InvalidArguments):
+        return []  # no client can send such headers
+    return [name for name, value in expected.items() if _decoded(headers.get(name)) != decode_header_value(value)]
+
+
+def _decoded(value: str | None) -> str | None:
+    try:
+        return None if value is None else decode_header_value(value)
+    except ValueError:
+        return None
 
 
 def _failure(error: RpcError, key: Any = None) -> web.Response:

@@ -101,6 +101,11 @@ def agreed(asked: object) -> Revision:
     return NEWEST_HANDSHAKE if found is None or found.modern else found
 
 
+def has_metadata(message: Mapping[str, Any]) -> bool:
+    """True if the message is a modern one."""
+    return VERSION_KEY in as_dict(as_dict(message.get("params")).get("_meta"))
+
+
 def declaration_in(params: Mapping[str, Any]) -> ClientDeclaration | None:
     """The declaration in a modern request; None for one of the handshake revisions. Raises RpcError."""
     meta = as_dict(params.get("_meta"))

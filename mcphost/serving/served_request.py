@@ -6,7 +6,7 @@ requires input, and continues with the client's next attempt. A task asks in its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple, Protocol
 
@@ -29,11 +29,13 @@ class ClientAnswer(NamedTuple):
 
 
 class ClientAsk(NamedTuple):
-    """An open request to the client."""
+    """A request to the client; ``take`` gets its answer, once."""
 
     method: str
     params: Mapping[str, Any]
     take: Callable[[ClientAnswer], None]
+    key: str | None = None
+    """Its name in a modern result, which must be new in the request; None: any."""
 
 
 class RequestOwner(Protocol):
@@ -45,8 +47,8 @@ class RequestOwner(Protocol):
 
     def new_key(self) -> str: ...
 
-    def asked(self, request: ServedRequest, key: str) -> None:
-        """The request has opened an ask."""
+    def asked(self, request: ServedRequest, keys: Sequence[str]) -> None:
+        """The request has opened these asks."""
 
     def withdrawn(self, request: ServedRequest, key: str) -> None:
         """The request no longer waits for this ask."""
@@ -67,7 +69,7 @@ class ServedRequest:
         self.method, self.params, self.declaration = method, params, declaration
         self.batch: AnswerBatch | None = None
         self.asks: dict[str, ClientAsk] = {}
-        self.on_cancel: Callable[[], None] = _nothing
+        self.on_cancel: Callable[[], object] = _nothing
         """Called when the answer is no longer awaited."""
         self.over = False
         self.outcome: Json | None = None
@@ -104,17 +106,22 @@ class ServedRequest:
         if self.key is not None and least is not None and level >= least:
             self._owner.send(log_message(level, data, logger), self.key)
 
-    def ask(self, method: str, params: Mapping[str, Any], take: Callable[[ClientAnswer], None]) -> None:
-        """Ask the client; ``take`` gets its answer. Raises UndeclaredError, and RpcError if this request may not."""
-        self.declaration.require(method, params)
+    def ask(self, *asks: ClientAsk) -> None:
+        """Ask the client, in one round if there are several. Raises UndeclaredError, and RpcError if it may not ask."""
+        for each in asks:
+            self.declaration.require(each.method, each.params)
         if self.revision.modern and self.method not in MAY_NEED_INPUT:
             raise RpcError(ErrorCode.INTERNAL_ERROR, f"{self.method} cannot ask for input.")
         if self.over:
-            take(ClientAnswer())
+            for each in asks:
+                each.take(ClientAnswer())
             return
-        key = self._owner.new_key()
-        self.asks[key] = ClientAsk(method, _in_revision(params, self.revision), take)
-        self._owner.asked(self, key)
+        added: dict[str, ClientAsk] = {}
+        for each in asks:
+            key = each.key if each.key is not None and self.revision.modern else self._owner.new_key()
+            added[key] = each._replace(params=_in_revision(each.params, self.revision))
+        self.asks |= added
+        self._owner.asked(self, tuple(added))
 
     def related(self, params: Mapping[str, Any]) -> Json:
         """The params of a message with the name of the task that it is about, in the older dialect of tasks."""
@@ -150,14 +157,14 @@ class ServedRequest:
             self.on_cancel()
 
     def suspend(self) -> None:
-        """Continue without the client's id, until `resume`, or as a task."""
+        """Continue without the client's id, until its next attempt, or as a task."""
         self.key = None
         if self.revision.modern:
             self._token = None
 
-    def resume(self, owner: RequestOwner, key: RequestKey, params: Json, declaration: ClientDeclaration) -> None:
-        """Continue with the client's next attempt."""
-        self._owner, self.key, self.declaration = owner, key, declaration
+    def renew(self, owner: RequestOwner, params: Json, declaration: ClientDeclaration) -> None:
+        """Take over what the client's next attempt declares; its id becomes `key` once its answers were passed on."""
+        self._owner, self.declaration = owner, declaration
         self._token, self._reported = _token_in(params), -inf
 
     def _end(self, outcome: Json) -> None:

@@ -7,7 +7,7 @@ Specification: basic/lifecycle, basic/utilities, server; 2026-07-28 basic/patter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from mcphost.json_values import as_dict
@@ -174,13 +174,15 @@ class ServerSession:
     def new_key(self) -> str:
         return self._state.new_key()
 
-    def asked(self, request: ServedRequest, key: str) -> None:
+    def asked(self, request: ServedRequest, keys: Sequence[str]) -> None:
         if not request.revision.modern:
-            self._asked[key] = request
-            method, params, _ = request.asks[key]
-            self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": request.related(params)}, request.key)
+            for key in keys:
+                ask = request.asks[key]
+                self._asked[key] = request
+                message = {"jsonrpc": "2.0", "id": key, "method": ask.method, "params": request.related(ask.params)}
+                self.send(message, request.key)
         elif request.key is not None:
-            self._park(request)
+            self._park(request, request.key)
         if request.task_id is not None:
             self._tasks.change(request)
 
@@ -265,17 +267,16 @@ class ServerSession:
         request, key = self._rounds.take(attempt.method, attempt.params), attempt.key
         assert key is not None
         self._running[key] = request
-        request.resume(self, key, attempt.params, attempt.declaration)
+        request.renew(self, attempt.params, attempt.declaration)
+        answer_asks(request, attempt.params)
         if request.outcome is not None:
             self._answer(request, key, request.outcome)
-            return
-        answer_asks(request, attempt.params)
-        if request.asks and request.key is not None:
-            self._park(request)
+        elif request.asks:
+            self._park(request, key)
+        else:
+            request.key = key
 
-    def _park(self, request: ServedRequest) -> None:
-        key = request.key
-        assert key is not None
+    def _park(self, request: ServedRequest, key: RequestKey) -> None:
         request.suspend()
         self._answer(request, key, {"result": self._rounds.park(request)})
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.npm import CACHE, installed, newer_node
-
-PACKAGES = ("@modelcontextprotocol/conformance@0.1.16",)
+from tests.conformance.suite import PACKAGES, PREVIEW, Suite
+from tests.npm import installed, newer_node
 
 CHECKS = {
     "initialize": 1,
@@ -37,26 +33,6 @@ CHECKS = {
     "auth/client-credentials-basic": 8,
 }
 """The number of checks that each scenario must have made; without it, an idle client would pass."""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """The suite's command line, on the Node that it needs."""
-
-    modules: Path
-    node: Path
-
-    def run(self, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
-        program = self.modules / "@modelcontextprotocol/conformance/dist/index.js"
-        folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-        return subprocess.run(
-            [self.node, program, *arguments],
-            cwd=Path(__file__).parent,  # the driver is named from here: a path with a space would be split
-            env={**os.environ, "PATH": folders, "NODE_COMPILE_CACHE": str(CACHE / "node-code")},
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +71,7 @@ MODERN_SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def preview() -> Suite:
-    return Suite(installed("conformance-preview", ("@modelcontextprotocol/conformance@0.2.0-alpha.12",)), newer_node())
+    return Suite(installed("conformance-preview", PREVIEW), newer_node())
 
 
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-13", "HDR-01", "HDR-02", "HDR-03", "HDR-04", "HDR-06", "MRTR-03")

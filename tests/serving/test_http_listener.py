@@ -14,7 +14,7 @@ from mcphost.protocol.lifecycle.revisions import META_PREFIX, REVISIONS, V2025_0
 from mcphost.protocol.limits import MESSAGE_BYTES
 from mcphost.serving.http_listener import PATH, SESSION_HEADER, HttpListener
 from mcphost.serving.negotiation import ServerIntroduction
-from mcphost.serving.served_request import ClientAnswer, Json, ServedRequest
+from mcphost.serving.served_request import ClientAnswer, ClientAsk, Json, ServedRequest
 from tests.serving.session_rig import ALL, CAPABILITIES
 
 server = pytest.mark.server_requirement
@@ -38,6 +38,10 @@ class Content:
     def opened(self) -> None:
         pass
 
+    def input_schema(self, tool: str) -> Json:
+        region = {"type": "string", "x-mcp-header": "Region"}
+        return {"type": "object", "properties": {"region": region}} if tool == "marked" else {}
+
     def begin(self, request: ServedRequest) -> None:
         done = {"content": [{"type": "text", "text": request.params.get("name", "")}]}
         request.on_cancel = self.cancelled.set
@@ -52,7 +56,7 @@ class Content:
                 request.finish(done)
             case "ask":
                 self.asked.set()
-                request.ask("roots/list", {}, answered)
+                request.ask(ClientAsk("roots/list", {}, answered))
             case "never":
                 request.progress({"progress": 1})
             case _:
@@ -182,7 +186,13 @@ async def test_an_answer_is_json_or_ends_a_stream(site: Site, revision: Revision
         ({"Mcp-Method": "Tools/Call"}, {}, 400, -32020),
         ({"Mcp-Name": "other"}, {}, 400, -32020),
         ({"Mcp-Name": "=?base64?bm93?="}, {}, 200, 0),
-        ({}, {"_meta": {f"{META_PREFIX}protocolVersion": "2099-01-01"}}, 400, -32022),
+        ({}, {"_meta": {f"{META_PREFIX}protocolVersion": "2099-01-01"}}, 400, -32020),
+        (
+            {"MCP-Protocol-Version": "2099-01-01"},
+            {"_meta": {f"{META_PREFIX}protocolVersion": "2099-01-01"}},
+            400,
+            -32022,
+        ),
         ({}, {"_meta": {}}, 400, -32602),
         ({}, {"_meta": {f"{META_PREFIX}protocolVersion": MODERN}}, 400, -32602),
     ],
@@ -194,6 +204,26 @@ async def test_headers_repeat_the_body(
     message["params"] |= params
     answer = await site.post(message, **{**own, **headers})
     assert (answer.status_code, answer.json().get("error", {}).get("code", 0)) == (status, number)
+
+
+@server("SHDR-16", "SHDR-17", "SHDR-18", "SHDR-19", "SHDR-20")
+@pytest.mark.parametrize(
+    ("region", "header", "status"),
+    [
+        ("north", "north", 200),
+        ("north", "=?base64?bm9ydGg=?=", 200),
+        ("north", "=?base64?bm9ydGg?=", 400),
+        ("north", "South", 400),
+        ("north", None, 400),
+        (None, None, 200),
+    ],
+)
+async def test_a_marked_argument_is_repeated_in_its_header(
+    site: Site, region: str | None, header: str | None, status: int
+) -> None:
+    headers = {} if header is None else {"Mcp-Param-Region": header}
+    answer = await site.modern("tools/call", {"name": "marked", "arguments": {"region": region}}, **headers)
+    assert (answer.status_code, answer.json().get("error", {}).get("code", -32020)) == (status, -32020)
 
 
 @server("SHDR-05", "SMETA-15", "SVER-12")

@@ -23,7 +23,7 @@ from mcphost.serving.listeners import SUBSCRIPTION_ID
 from mcphost.serving.negotiation import RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
-from mcphost.serving.served_request import ClientAnswer
+from mcphost.serving.served_request import ClientAnswer, ClientAsk
 from mcphost.serving.tasks import LONGEST_MILLISECONDS, may_start_task
 from tests.serving.session_rig import QUESTION, Json, SessionRig
 
@@ -371,7 +371,7 @@ def test_the_log_level_is_that_of_the_request(revision: Revision, level: str | N
 def test_a_question_is_asked_and_answered(revision: Revision) -> None:
     rig = SessionRig(revision).open()
     request, answers = rig.call(progressToken=1), list[ClientAnswer]()
-    request.ask("roots/list", {}, answers.append)
+    request.ask(ClientAsk("roots/list", {}, answers.append))
     if revision.modern:
         (need,) = rig.answer(1)["result"]["inputRequests"].values()
     else:
@@ -401,7 +401,7 @@ def test_what_is_undeclared_is_not_asked(
     rig = SessionRig(revision, declared).open()
     request = rig.call()
     with pytest.raises(UndeclaredError) as caught:
-        request.ask(method, params, lambda answer: None)
+        request.ask(ClientAsk(method, params, lambda answer: None))
     assert (caught.value.code, caught.value.data) == (-32021, {"requiredCapabilities": required})
     assert rig.sent == []
 
@@ -416,7 +416,7 @@ def test_what_is_undeclared_is_not_asked(
 )
 def test_a_question_has_the_members_of_its_revision(revision: Revision, members: set[str]) -> None:
     rig = SessionRig(revision).open()
-    rig.call().ask("elicitation/create", {**QUESTION, "elicitationId": "e"}, lambda answer: None)
+    rig.call().ask(ClientAsk("elicitation/create", {**QUESTION, "elicitationId": "e"}, lambda answer: None))
     message = rig.sent[-1]
     asked = message if "params" in message else next(iter(message["result"]["inputRequests"].values()))
     assert asked["params"].keys() - ({"elicitationId"} if revision is V2025_06_18 else set()) == members
@@ -427,7 +427,7 @@ def test_a_question_has_the_members_of_its_revision(revision: Revision, members:
 def test_a_question_ends_with_its_request(revision: Revision) -> None:
     rig = SessionRig(revision).open()
     request, answers = rig.call(), list[ClientAnswer]()
-    request.ask("roots/list", {}, answers.append)
+    request.ask(ClientAsk("roots/list", {}, answers.append))
     key = rig.sent[-1]["id"]
     rig.notify("notifications/cancelled", {"requestId": 2})
     rig.reply({"roots": []})
@@ -439,7 +439,7 @@ def test_a_question_ends_with_its_request(revision: Revision) -> None:
 def test_a_refusal_of_the_client_is_passed_on(revision: Revision) -> None:
     rig = SessionRig(revision).open()
     answers = list[ClientAnswer]()
-    rig.call().ask("roots/list", {}, answers.append)
+    rig.call().ask(ClientAsk("roots/list", {}, answers.append))
     key = rig.sent[-1]["id"]
     rig.session.take({"jsonrpc": "2.0", "id": key, "error": {"code": -1, "message": "no", "data": 7}})
     (answer,) = answers
@@ -453,7 +453,7 @@ def test_a_refusal_of_the_client_is_passed_on(revision: Revision) -> None:
 def waiting() -> tuple[SessionRig, list[ClientAnswer], Json]:
     """A call that waits for an answer, and the result that asks for it."""
     rig, answers = SessionRig(V2026_07_28), list[ClientAnswer]()
-    rig.call(progressToken="old").ask("elicitation/create", QUESTION, answers.append)
+    rig.call(progressToken="old").ask(ClientAsk("elicitation/create", QUESTION, answers.append))
     return rig, answers, rig.answer(1)["result"]
 
 
@@ -525,9 +525,31 @@ def test_a_missing_answer_is_asked_for_again() -> None:
 
 def test_a_question_of_the_meantime_is_asked_in_the_next_round() -> None:
     rig, _, asked = waiting()
-    rig.begun[0].ask("roots/list", {}, lambda answer: None)
+    rig.begun[0].ask(ClientAsk("roots/list", {}, lambda answer: None))
     again = rig.answer(attempt(rig, asked))["result"]
     assert [each["method"] for each in again["inputRequests"].values()] == ["roots/list"]
+
+
+@server("SMRTR-03")
+def test_several_questions_are_asked_in_one_round() -> None:
+    rig, answers = SessionRig(V2026_07_28), list[ClientAnswer]()
+    rig.call().ask(*(ClientAsk("roots/list", {}, answers.append) for _ in range(2)))
+    asked = rig.answer(1)["result"]
+    assert len(asked["inputRequests"]) == 2
+    attempt(rig, asked)
+    assert len(answers) == 2
+
+
+def test_a_question_after_an_answer_waits_for_the_others() -> None:
+    rig, answers = SessionRig(V2026_07_28), list[ClientAnswer]()
+    request = rig.call()
+    more = ClientAsk("sampling/createMessage", {}, answers.append)
+    request.ask(
+        ClientAsk("roots/list", {}, lambda answer: request.ask(more)), ClientAsk("roots/list", {}, answers.append)
+    )
+    again = rig.answer(attempt(rig, rig.answer(1)["result"]))["result"]
+    assert [each["method"] for each in again["inputRequests"].values()] == ["sampling/createMessage"]
+    assert len(answers) == 1
 
 
 def test_a_result_of_the_meantime_answers_the_next_attempt() -> None:
@@ -549,7 +571,7 @@ def test_a_call_without_a_further_attempt_is_given_up() -> None:
 def test_the_oldest_of_too_many_waiting_calls_is_given_up() -> None:
     rig = SessionRig(V2026_07_28)
     for _ in range(WAITING_REQUESTS + 1):
-        rig.call().ask("roots/list", {}, lambda answer: None)
+        rig.call().ask(ClientAsk("roots/list", {}, lambda answer: None))
     assert [each.over for each in rig.begun] == [True] + [False] * WAITING_REQUESTS
 
 
@@ -558,7 +580,7 @@ def test_other_methods_cannot_ask_in_rounds() -> None:
     rig = SessionRig(V2026_07_28)
     rig.start("completion/complete")
     with pytest.raises(RpcError, match="cannot ask"):
-        rig.begun[0].ask("roots/list", {}, lambda answer: None)
+        rig.begun[0].ask(ClientAsk("roots/list", {}, lambda answer: None))
 
 
 @server("SMETA-16")
@@ -567,7 +589,7 @@ def test_each_attempt_declares_its_own_capabilities() -> None:
     rig.capabilities = {}
     attempt(rig, asked)
     with pytest.raises(UndeclaredError):
-        rig.begun[0].ask("roots/list", {}, lambda answer: None)
+        rig.begun[0].ask(ClientAsk("roots/list", {}, lambda answer: None))
 
 
 # Announcements.
@@ -788,7 +810,7 @@ def test_a_task_is_cancelled_for_good(revision: Revision) -> None:
 def test_a_task_asks_in_its_dialect(revision: Revision) -> None:
     rig = SessionRig(revision).open()
     name, answers = {"taskId": task(rig)["taskId"]}, list[ClientAnswer]()
-    rig.begun[-1].ask("roots/list", {}, answers.append)
+    rig.begun[-1].ask(ClientAsk("roots/list", {}, answers.append))
     got = rig.ask("tasks/get", name)["result"]
     assert got["status"] == "input_required"
     if revision.modern:
