@@ -43,6 +43,7 @@ class GatedCalls:
     ) -> None:
         self._consent, self._config, self._values, self._asks = consent, config, values, asks
         self._same: dict[GatedServer, tuple[object, bool]] = {}
+        self._tools: dict[tuple[GatedServer, str], tuple[Mapping[str, Any], tuple[Tool, str]]] = {}
 
     async def decide(
         self,
@@ -112,7 +113,7 @@ class GatedCalls:
         arguments: Mapping[str, Any],
         refusal: str,
     ) -> Proposal:
-        tool, unreadable = _read(name, definition)
+        tool, unreadable = self._tool(server, name, definition)
         refusal = refusal or unreadable
         return Proposal(
             call=number,
@@ -127,6 +128,17 @@ class GatedCalls:
             same_program=self.is_configured(server),
             refusal=refusal,
         )
+
+    def _tool(self, server: GatedServer, name: str, definition: Mapping[str, Any] | None) -> tuple[Tool, str]:
+        """As `_read`, once for each definition: a gate passes the same object until the server lists another."""
+        if definition is None:
+            return _read(name, None)
+        known = self._tools.get((server, name))
+        if known is None or known[0] is not definition:
+            if len(self._tools) >= MOST_KEPT:
+                self._tools.clear()
+            known = self._tools[server, name] = definition, _read(name, definition)
+        return known[1]
 
     def is_configured(self, server: GatedServer) -> bool:
         """True if the configuration's entry of that name runs the same program."""
