@@ -60,6 +60,9 @@ AFTER_ESCAPE = 0.4
 MOST_READS = 1000
 """That find out what there is to read."""
 
+HELD = 1.0
+"""Seconds for which a program that has ended is read on, if another one keeps its terminal open."""
+
 FRAME_READS = 50
 """That take what was written at once: no condition is tried on every part of a frame."""
 
@@ -98,6 +101,7 @@ class Terminal:
         """Bytes that the text is of."""
         self._fed = 0
         """Bytes that the emulator got, or that were left out."""
+        self._closed = False
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
@@ -237,7 +241,9 @@ class Terminal:
         """Read until the program has ended, and all it has written; its exit code."""
         for _ in self._reads(seconds):
             if self.process.poll() is not None:
-                self._take_all()
+                end = time.monotonic() + HELD
+                while not self._closed and time.monotonic() < end:  # what was written may come a little later
+                    self._take(0.1)
                 return self.process.returncode
         raise AssertionError(f"still running after {seconds:g} s; the screen is\n{self.text}")
 
@@ -268,6 +274,7 @@ class Terminal:
         try:
             data = os.read(self._master, 65536)
         except OSError:  # the other side is gone
+            self._closed = True
             time.sleep(min(seconds, 0.01))
             return False
         self.raw += data

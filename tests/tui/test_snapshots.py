@@ -53,6 +53,7 @@ from tests.executables import write_executable
 from tests.host.chat.scripted_model import text, use, uses
 from tests.host.sampling.sampling_host import create
 from tests.host.server_requests.pending import ROOTS, form, page
+from tests.screen_text import says
 from tests.tui import stage as stage_module
 from tests.tui.chat.chats import chatting
 from tests.tui.elicitation.questions import EVERY, ask, at, question_stage
@@ -97,9 +98,15 @@ async def run(stage: Stage, words: str, answer: str = "y") -> None:
     await stage.ended()
 
 
+async def described(stage: Stage) -> None:
+    """Wait until the servers are ready, and the tool under the cursor is described, as it is before any call."""
+    await stage.ready()
+    await stage.until(lambda _: says(stage.text, "enter runs it") or says(stage.text, "enter opens the form"))
+
+
 async def servers_and_tools(snapshots: Snapshots) -> None:
     async with on_stage(size=WIDE) as stage:
-        await stage.ready()
+        await described(stage)
         stage.host.process_usage._measure = lambda pid: ProcessUsageReport(1, 20_000_000, 0.0)
         stage.host.servers["demo"].keepalive.begin(0.038)
         await snapshots.take(stage, "tools", LARGE)
@@ -228,13 +235,13 @@ PARTS = {
 async def forms_and_changes(snapshots: Snapshots) -> None:
     config = stage_module.servers(shop=stage_module.server("given.py", "--given", json.dumps([PARTS])))
     async with on_stage(config, size=WIDE) as stage:
-        await stage.ready()
+        await described(stage)
         await stage.open_tool("order")
         await stage.write("Ada")
         await stage.press("enter", "tab")
         await snapshots.take(stage, "rows")
     async with on_stage(size=WIDE) as stage:
-        await stage.ready()
+        await described(stage)
         await run(stage, "flash_lamp", "u")
         await run(stage, "fit_lens")
         await stage.open_tool("flash_lamp")
@@ -316,7 +323,7 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
     saved.parent.mkdir(parents=True)
     saved.write_text(SAVED_CALLS)
     async with on_stage(stage_module.echo(), size=WIDE) as stage:
-        await stage.ready()
+        await described(stage)
         await stage.press("question_mark")
         await stage.at(HelpScreen)
         await snapshots.take(stage, "help")
@@ -376,6 +383,7 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
 
 async def what_servers_ask(snapshots: Snapshots) -> None:
     async with question_stage(size=WIDE) as stage:
+        await described(stage)
         call = ask(stage, form(EVERY, message="Who is it?"))
         await at(stage, FormElicitationScreen)
         await snapshots.take(stage, "form")
@@ -404,7 +412,7 @@ async def what_servers_ask(snapshots: Snapshots) -> None:
 
 async def sampling(snapshots: Snapshots) -> None:
     async with sampling_stage(size=WIDE) as stage:
-        await stage.shows("enter runs it")  # the preview, from before the call
+        await described(stage)
         call, _ = await stage.request_sampling(ASKED)
         await snapshots.take(stage, "request")
         await stage.press("l")
@@ -437,7 +445,7 @@ async def sampling(snapshots: Snapshots) -> None:
 async def tasks(snapshots: Snapshots) -> None:
     config = stage_module.servers(errands=stage_module.server("errands.py"))
     async with on_stage(config, size=WIDE) as stage:
-        await stage.ready()
+        await described(stage)
         call = stage.call("research", {"polls": 100_000, "interval": 60_000})
         await stage.call_dialog()
         await stage.press("y")
@@ -455,7 +463,7 @@ async def tasks(snapshots: Snapshots) -> None:
 
 async def comparison(snapshots: Snapshots) -> None:
     async with on_stage(size=WIDE) as stage:
-        await stage.ready()
+        await described(stage)
         await run(stage, "ships_in_sight")
         await stage.press("c", "C")
         await stage.at(ComparisonScreen)
@@ -535,7 +543,7 @@ async def in_theme(snapshots: Snapshots, name: str) -> None:
     async with on_stage(
         config.model_copy(update={"ui": config.ui.model_copy(update={"theme": name})}), size=WIDE
     ) as stage:
-        await stage.ready()
+        await described(stage)
         await stage.open_tool("tear_out_pages")
         await stage.press("ctrl+r")
         await stage.call_dialog()

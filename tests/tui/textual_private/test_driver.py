@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,13 +39,20 @@ def leave(terminal: Terminal) -> None:
 
 
 def modes_are_off(terminal: Terminal) -> None:
-    """Check that each mode was switched off as often as on, or later."""
-    raw = bytes(terminal.raw)
-    assert raw.count(KITTY_ON) == raw.count(KITTY_OFF)
-    for mode in set(re.findall(rb"\x1b\[\?(\d+)h", raw)) - {b"7", b"25"}:
-        assert raw.rindex(b"\x1b[?%bl" % mode) > raw.rindex(b"\x1b[?%bh" % mode), f"mode {mode.decode()} is left on"
-    for mode in (b"7", b"25"):  # line wrap and the cursor
-        assert raw.rindex(b"\x1b[?%bh" % mode) > raw.rindex(b"\x1b[?%bl" % mode), f"mode {mode.decode()} is left off"
+    """Wait until each mode was switched off as often as on, or later: a program has written it before it is read."""
+    with suppress(AssertionError):
+        terminal.wait_until(lambda _: not wrong_modes(bytes(terminal.raw)), "the modes of a shell")
+    assert wrong_modes(bytes(terminal.raw)) == []
+
+
+def wrong_modes(raw: bytes) -> list[str]:
+    """Return the modes that were left on, or off."""
+    wrong = [] if raw.count(KITTY_ON) == raw.count(KITTY_OFF) else ["kitty's keys"]
+    cooked = {b"7", b"25"}  # line wrap and the cursor
+    for mode in cooked | set(re.findall(rb"\x1b\[\?(\d+)h", raw)):
+        on, off = raw.rfind(b"\x1b[?%bh" % mode), raw.rfind(b"\x1b[?%bl" % mode)
+        wrong += [f"mode {mode.decode()}"] * (off < 0 or (on > off) is not (mode in cooked))
+    return wrong
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGSTOP, signal.SIGCONT), (signal.SIGCONT, signal.SIGCONT)])
