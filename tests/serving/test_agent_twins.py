@@ -74,7 +74,7 @@ def test_a_refused_call_of_an_agent_never_reaches_its_server(twin: AgentTwin, mo
     asked = session.agent.call(x=1)
     session.decide(NO)
     session.agent.wait(20)
-    assert (session.server.calls, session.ends) == ([], [])
+    assert (session.server.calls, session.cancelled, session.ends) == ([], [], [])
     answer = session.agent.answers[asked]["result"]
     assert (answer["isError"], session.text(asked), "resultType" in answer) == (True, "Not this one.", modern)
 
