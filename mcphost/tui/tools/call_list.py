@@ -34,6 +34,9 @@ EMPTY: Final = f"No calls yet.\n{HOW_TO}"
 AHEAD: Final = 50
 """Rows below the cursor from which on more calls of earlier runs are read."""
 
+WORDLESS: Final = 90
+"""Columns below which the mark alone says that a call is done, so that there is room for its arguments."""
+
 Call = ToolCall | PastCall
 
 
@@ -342,16 +345,16 @@ def _cells(
         ),
         Cell(search.mark(show_line(tool_of(call), 60)), "bold", 8, min(tool, width // 3) if width >= 70 else None),
     ]
-    if width >= 70:
-        cells.append(Cell(search.mark(_arguments(call)), "$foreground-muted"))
-    return columns(
-        width,
-        [
-            *cells,
-            Cell(word, "" if call.state is CallState.DONE else style, 9, 10, "right"),
-            Cell(duration_text(duration), "$foreground-muted", 6, 10, "right"),
-        ],
-    )
+    arguments = search.mark(_arguments(call))
+    state_cell = Cell(word, "" if call.state is CallState.DONE else style, 9, 10, "right")
+    if width >= WORDLESS:
+        cells += [Cell(arguments, "$foreground-muted"), state_cell]
+    elif width >= 70:
+        said = "" if call.state is CallState.DONE else f"{word}  "
+        cells.append(Cell(Content.styled(said, style) + arguments, "$foreground-muted"))
+    else:
+        cells.append(state_cell)
+    return columns(width, [*cells, Cell(duration_text(duration), "$foreground-muted", 6, 10, "right")])
 
 
 def _state(call: ToolCall) -> str:

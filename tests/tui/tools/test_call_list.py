@@ -9,10 +9,12 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.config.policy import Policy
-from mcphost.host.history.past_call import PAGE
+from mcphost.host.history.past_call import PAGE, PastCall
 from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.results.view import ResultView
+from mcphost.tui.tools.call_list import _past_row
 from tests.host.history.histories import SECRET, run
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
@@ -46,7 +48,7 @@ def calls_sent(stage: Stage) -> list[Any]:
 async def test_a_call_of_an_earlier_run_is_found_opened_and_run_again(tmp_path: Path) -> None:
     await yesterday(tmp_path, "first words", "other words", rows=[{"ship": "first"}, {"ship": "second"}])
     async with on_stage(allowed(), tmp_path, size=NARROW) as stage:
-        await opened(stage, "2 earlier", "echo", "done")
+        await opened(stage, "2 earlier", "● ", "echo", "words")
         await stage.press("slash")
         await stage.write("first")
         await stage.until(lambda app: len(app.main.calls.rows.items) == 1)
@@ -93,3 +95,15 @@ async def test_more_earlier_calls_are_read_on_the_way_down(tmp_path: Path) -> No
         assert len(rows.items) == PAGE
         await stage.press("end")
         await stage.until(lambda _: len(rows.items) == PAGE + 10)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(CallState.DONE, 'ships_in_sight {"kind": "any"'), (CallState.FAILED, 'failed  {"kind": "any"')],
+)
+def test_a_narrow_row_has_room_for_arguments(state: CallState, words: str) -> None:
+    arguments = '{"kind": "any", "within_miles": 20}'
+    call = PastCall(1, "run", 1, 0.0, "demo", "demo", "ships_in_sight", "you", state, 0.017, True, "", arguments)
+    row = _past_row(call, 76, (4, 14), Search(), marked=False).plain
+    assert words in row
+    assert "done" not in row
