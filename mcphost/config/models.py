@@ -156,7 +156,7 @@ class UI(ConfigTable):
     keys: Annotated[
         _OwnKeys, BeforeValidator(_joined_ids, json_schema_input_type=dict[BindingId, Filled | _OwnKeys])
     ] = Field(default_factory=dict)
-    """Own keys by the id of what they do, such as ``form.submit = "f12"``, with commas between several.
+    """Own keys by the id of what they do, such as ``form.submit = "alt+enter"``, with commas between several.
 
     ``mcphost help keys`` lists the ids.
     """

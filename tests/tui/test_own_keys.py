@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 from textual.widgets import TabbedContent
 
-from mcphost.config import UI, Config
+import mcphost.manual
+from mcphost.config import UI
 from mcphost.tui.own_keys import BoundKey, bound_keys, checked, problems_of, rows
-from tests.tui.stage import on_stage
+from tests.tui.stage import demo, on_stage
 
 TABLE = cache(bound_keys)
 
@@ -75,12 +77,23 @@ def test_a_problem_has_the_line_of_its_id(tmp_path: Path, text: str) -> None:
     assert (problem.path, problem.line) == (tmp_path / "config.toml", len(text.splitlines()))
 
 
+def test_the_keys_of_the_manuals_example_are_free() -> None:
+    page = (Path(mcphost.manual.__file__).parent / "configuration.md").read_text()
+    example = next(each for each in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "form.submit" in each)
+    keys = {line.partition("=")[0].strip(): line.split('"')[1] for line in example.splitlines() if '"' in line}
+    assert checked(keys, TABLE())[1] == {}
+
+
 @pytest.mark.slow
 async def test_own_keys_work_and_are_in_help_and_key_bar() -> None:
-    config = Config(ui=UI(keys={"app.keys": "f13", "go.calls": "H", "go.logs": "f4"}))
+    keys = {"app.keys": "f13", "go.calls": "H", "go.logs": "f4", "form.submit": "f14"}
+    config = demo().model_copy(update={"ui": UI(keys=keys)})
     async with on_stage(config, size=(120, 36)) as stage:
         await stage.shows("f4 is the key of go.traffic")
-        await stage.press("H")
+        await stage.ready()
+        await stage.press("t", "enter")
+        await stage.shows("f14 run · ctrl+j raw JSON")
+        await stage.press("escape", "H")
         await stage.until(lambda app: app.main.query_one(TabbedContent).active == "calls")
         await stage.shows("f13 keys")
         await stage.press("f13")

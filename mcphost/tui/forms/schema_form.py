@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -54,6 +55,7 @@ from mcphost.tui.forms.pickers import RowsBox
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
 from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.forms.text_boxes import JsonBox, LineBox, StepAway, dump
+from mcphost.tui.kit.bindings import hint_key
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
@@ -690,7 +692,8 @@ class SchemaForm(Vertical):
         return max(width - 1, 1)  # one column for the scrollbar
 
     def _no_fields(self) -> NoFields:
-        words = f"Nothing to fill in: there are no arguments. enter or ctrl+r: {self._submit_label}."
+        run = hint_key(self, "form.submit", "ctrl+r")
+        words = f"Nothing to fill in: there are no arguments. enter or {run}: {self._submit_label}."
         return NoFields(words, markup=False)
 
     def _entries(self) -> Entries:
@@ -718,25 +721,30 @@ class SchemaForm(Vertical):
         self.set_class(shown, "-raw")
         reason = self._form.raw_only
         self._raw.explain(
-            f"As JSON, since {reason}." if reason else "All arguments as JSON. ctrl+j: back to the fields."
+            f"As JSON, since {reason}."
+            if reason
+            else f"All arguments as JSON. {hint_key(self, 'form.fields', 'ctrl+j')}: back to the fields."
         )
         self._offer_keys()
         self.refresh_bindings()
 
     def _offer_keys(self) -> None:
         """Show the keys that work where the focus is."""
-        keys = [("ctrl+r", self._submit_label, "submit")]
+        key = partial(hint_key, self)
+        keys = [(key("form.submit", "ctrl+r"), self._submit_label, "submit")]
         in_row = bool(self.check_action("remove_row", ()))
         if self._form.raw_only is None and not in_row:
-            keys.append(("ctrl+j", "fields", "fields") if self.raw_shown else ("ctrl+j", "raw JSON", "raw"))
+            raw, fields = (key(f"form.{each}", "ctrl+j") for each in ("raw", "fields"))
+            keys.append((fields, "fields", "fields") if self.raw_shown else (raw, "raw JSON", "raw"))
         if self.check_action("skeleton", ()):
-            keys.insert(0, ("ctrl+o", "skeleton", "skeleton"))
+            keys.insert(0, (key("form.skeleton", "ctrl+o"), "skeleton", "skeleton"))
         if not in_row:  # a row's own keys need the room
-            keys.insert(0, ("f6", self._source_label, "schema"))
+            keys.insert(0, (key("form.schema", "f6"), self._source_label, "schema"))
         if in_row:
-            keys = [("ctrl+d", "delete", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
+            delete = key("form.remove", "ctrl+d")
+            keys = [(delete, "delete", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
         if self.check_action("add_row", ()):
-            keys.insert(0, ("ctrl+n", "add", "add_row"))
+            keys.insert(0, (key("form.add", "ctrl+n"), "add", "add_row"))
         self.query_one(FormKeys).offer(*keys)
 
     def _check_soon(self) -> None:

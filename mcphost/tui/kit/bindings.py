@@ -37,6 +37,11 @@ def shown_key(node: DOMNode, id: str, keys: str) -> str:
     return node.app.get_key_display(Binding(first, "", ""))
 
 
+def hint_key(node: DOMNode, id: str, key: str) -> str:
+    """The key to name in a sentence: the user's own for the binding of this ``id``, else ``key`` as it is written."""
+    return shown_key(node, id, key) if id in getattr(node.app, "own_keys", {}) else key
+
+
 def is_hidden(node: DOMNode, binding: Binding, others: list[Binding]) -> bool:
     """True if it is disabled now while another binding has its key, as with sign-in and sign-out."""
     rivals = [each for each in others if each is not binding and not set(keys_of(each)).isdisjoint(keys_of(binding))]

@@ -16,6 +16,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.tui.catalog.controller import CatalogController
+from mcphost.tui.kit.bindings import hint_key
 from mcphost.tui.kit.messages import SaveCallRequested
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.textual_private.corrections import KeyOrder
@@ -76,7 +77,8 @@ class SavedCallsController:
                 return
         await self._host.saved_calls.save(call, replace=replace)
         self._remember(call)
-        self._app.notify(f"Saved “{call.name}”. A lists saved calls.", markup=False)
+        key = hint_key(self._main, "go.saved", "A")
+        self._app.notify(f"Saved “{call.name}”. {key} lists saved calls.", markup=False)
 
     # The list, and the palette.
 

@@ -13,6 +13,7 @@ from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallRequest
 from mcphost.host.tool_calls.repeated_calls import MOST_AT_ONCE, RepeatedCall
 from mcphost.protocol.display import show_line
+from mcphost.tui.kit.bindings import hint_key
 from mcphost.tui.kit.messages import RepetitionRequested
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.tools.pane import ToolsPane
@@ -35,7 +36,8 @@ class RepetitionController:
         if self._host.repeated_calls.possible:
             self._app.push_screen(RepetitionScreen(event, self._seconds), partial(self._begin, event))
         else:
-            words = f"{MOST_AT_ONCE} calls are repeated already. Stop one of them first; ctrl+p lists them."
+            key = hint_key(self._main, "app.palette", "ctrl+p")
+            words = f"{MOST_AT_ONCE} calls are repeated already. Stop one of them first; {key} lists them."
             self._app.notify(words, severity="warning")
 
     def _begin(self, event: RepetitionRequested, seconds: float | None) -> None:

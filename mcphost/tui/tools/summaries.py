@@ -12,6 +12,7 @@ from textual.widget import Widget
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.protocol.models.tools import Tool
+from mcphost.tui.kit.bindings import hint_key
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.rows import Cell, columns
 
@@ -37,7 +38,7 @@ class ToolSummary(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        key = f"{DESCRIPTION_KEY} all"
+        key = f"{hint_key(self, 'tool.description', DESCRIPTION_KEY)} all"
         return columns(self.size.width, [Cell(self._text), Cell(key, "$text-accent", len(key), len(key))], gap=2)
 
 
