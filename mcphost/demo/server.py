@@ -29,7 +29,6 @@ from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntr
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import Json, RequestKey, ServedRequest
 from mcphost.serving.session import CACHEABLE, ServerSession
-from mcphost.serving.tasks import may_start_task
 
 PAGE_TOOLS = 15  # so that the demo's list has two pages
 TOOLS = (*results.TOOLS, *progress.TOOLS, *server_requests.TOOLS, *state_changes.TOOLS)
@@ -120,8 +119,8 @@ class Server:
             request.finish(text("The keeper cannot read this: " + "; ".join(wrong), isError=True))
             return
         call = DemoCall(with_defaults(tool.inputs, given), self._state, request, self._session, self._lock)
-        if tool.as_task and may_start_task(request):
-            self._session.start_task(request)
+        if tool.as_task and request.may_start_task:
+            request.start_task()
         if tool.slow:
             threading.Thread(target=self._run, args=(tool, call, request), daemon=True).start()
         else:

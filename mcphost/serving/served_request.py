@@ -11,7 +11,13 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from mcphost.json_values import as_dict
-from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, RELATED_TASK, Revision
+from mcphost.protocol.lifecycle.revisions import (
+    MAY_NEED_INPUT,
+    RELATED_TASK,
+    TASKS_EXTENSION,
+    Revision,
+    has_extension,
+)
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.batches import AnswerBatch
@@ -53,6 +59,9 @@ class RequestOwner(Protocol):
     def withdrawn(self, request: ServedRequest, key: str) -> None:
         """The request no longer waits for this ask."""
 
+    def start_task(self, request: ServedRequest) -> None:
+        """Answer the request with a task."""
+
     def finished(self, request: ServedRequest, outcome: Json) -> None:
         """The request has ended, with ``result`` or ``error``."""
 
@@ -83,6 +92,19 @@ class ServedRequest:
     @property
     def revision(self) -> Revision:
         return self.declaration.revision
+
+    @property
+    def may_start_task(self) -> bool:
+        """True if the client takes a task as the answer to this call."""
+        if self.method != "tools/call" or self.key is None:
+            return False
+        if self.revision.modern:
+            return has_extension(TASKS_EXTENSION, self.declaration.capabilities)
+        return self.revision.tasks and "task" in self.params
+
+    def start_task(self) -> None:
+        """Answer with a task, which brings the outcome; only if `may_start_task`. Raises RpcError."""
+        self._owner.start_task(self)
 
     def progress(self, report: Mapping[str, Any]) -> None:
         """Send progress, if the client gave a token for it; ``report`` has no token."""

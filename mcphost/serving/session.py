@@ -159,12 +159,6 @@ class ServerSession:
             self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
         self._listeners.resource_updated(uri)
 
-    def start_task(self, request: ServedRequest) -> None:
-        """Answer a call with a task, which brings its outcome; only where `may_start_task`. Raises RpcError."""
-        key = request.key
-        assert key is not None
-        self._answer(request, key, {"result": self._tasks.start(request)})
-
     # From requests (`RequestOwner`).
 
     def send(self, message: Any, about: RequestKey | None = None) -> None:
@@ -185,6 +179,11 @@ class ServerSession:
             self._park(request, request.key)
         if request.task_id is not None:
             self._tasks.change(request)
+
+    def start_task(self, request: ServedRequest) -> None:
+        key = request.key
+        assert key is not None
+        self._answer(request, key, {"result": self._tasks.start(request)})
 
     def withdrawn(self, request: ServedRequest, key: str) -> None:
         if self._asked.pop(key, None) is not None:

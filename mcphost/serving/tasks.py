@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from mcphost.json_values import as_dict, is_number
-from mcphost.protocol.lifecycle.revisions import RELATED_TASK, TASKS_EXTENSION, has_extension
+from mcphost.protocol.lifecycle.revisions import RELATED_TASK
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError
 from mcphost.serving.pages import page
@@ -169,15 +169,6 @@ class TaskBook:
         expired = [key for key in ended if self._all[key].created + self._all[key].milliseconds / 1000 < now]
         for key in {*oldest, *expired}:
             del self._all[key]
-
-
-def may_start_task(request: ServedRequest) -> bool:
-    """True if the client takes a task as the answer to this call."""
-    if request.method != "tools/call" or request.key is None:
-        return False
-    if request.revision.modern:
-        return has_extension(TASKS_EXTENSION, request.declaration.capabilities)
-    return request.revision.tasks and "task" in request.params
 
 
 def _outcome(task: ServedTask) -> Json:

@@ -28,16 +28,13 @@ def url() -> Iterator[str]:
     ("name", "packages", "chosen", "least"),
     [
         ("conformance", PACKAGES, ("--suite", "all"), 32),
-        ("conformance-preview", PREVIEW, ("--requirements", "2026-07-28"), 36),
+        ("conformance-preview", PREVIEW, ("--requirements", "2026-07-28"), 49),
     ],
 )
-def test_every_scored_scenario_passes(
+def test_every_scenario_passes(
     url: str, name: str, packages: tuple[str, ...], chosen: tuple[str, str], least: int
 ) -> None:
     done = Suite(installed(name, packages), newer_node()).run("server", "--url", url, *chosen, seconds=SECONDS)
-    summary, _, unscored = done.stdout.partition("=== SUMMARY ===")[2].partition("Not scored")
-    apart = {line.split()[1] for line in unscored.splitlines() if line.strip()[:1] in ("✓", "✗")}
-    passed = [line for line in summary.splitlines() if line.startswith("✓")]
-    failed = [line for line in summary.splitlines() if line.startswith("✗") and line[2:].split(":")[0] not in apart]
-    assert failed == [], done.stdout
-    assert len(passed) >= least
+    summary, _, _ = done.stdout.partition("=== SUMMARY ===")[2].partition("Not scored")
+    assert "✗" not in summary, done.stdout
+    assert summary.count("✓") >= least

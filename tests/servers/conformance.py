@@ -20,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from mcphost.protocol.lifecycle.revisions import Revision
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.serving.http_listener import PATH, HttpListener
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction, UndeclaredError
@@ -34,6 +34,7 @@ CAPABILITIES: Json = {
     "resources": {"subscribe": True, "listChanged": True},
     "prompts": {"listChanged": True},
     "completions": {},
+    "extensions": {TASKS_EXTENSION: {}},
 }
 
 
@@ -113,7 +114,7 @@ TOOLS: dict[str, tuple[Json, Call]] = {}
 PROMPTS: dict[str, tuple[list[str], Call]] = {}
 
 
-def tool(name: str, schema: Json | None = None, **properties: Json) -> Callable[[Call], Call]:
+def tool(name: str, schema: Json | None = None, /, **properties: Json) -> Callable[[Call], Call]:
     """Offer a function as a tool; its arguments are required strings unless there is a schema."""
     inputs = schema or {"type": "object", "properties": properties, "required": [*properties]}
 
@@ -292,6 +293,63 @@ async def rounds(served: Content, request: ServedRequest) -> Json:
     return {"content": [text(json.dumps([*first, *second]))]}
 
 
+# Tasks. A tool that may run as one does so for each client that takes tasks.
+
+
+def _as_task(request: ServedRequest) -> None:
+    if request.may_start_task:
+        request.start_task()
+
+
+@tool("greet", name=STRING)
+async def greeting(served: Content, request: ServedRequest) -> Json:
+    return {"content": [text(f"Hello, {request.params['arguments']['name']}!")]}
+
+
+@tool("slow_compute", seconds={"type": "number"})
+async def compute(served: Content, request: ServedRequest) -> Json:
+    _as_task(request)
+    await asyncio.sleep(request.params["arguments"]["seconds"])
+    return {"content": [text("computed")]}
+
+
+@tool("failing_job")
+async def failing(served: Content, request: ServedRequest) -> Json:
+    request.declaration.require_tasks()
+    _as_task(request)
+    await asyncio.sleep(PAUSE)
+    return {"content": [text("It failed.")], "isError": True}
+
+
+@tool("protocol_error_job")
+async def erring(served: Content, request: ServedRequest) -> Json:
+    _as_task(request)
+    await asyncio.sleep(PAUSE)
+    raise RpcError(-32603, "The job broke.")
+
+
+@tool("confirm_delete", filename=STRING)
+async def delete(served: Content, request: ServedRequest) -> Json:
+    _as_task(request)
+    (answer,) = await served.ask(request, form("Delete it?", confirm={"type": "boolean"}))
+    return {"content": [text(json.dumps(answer))]}
+
+
+@tool("multi_input")
+async def inputs(served: Content, request: ServedRequest) -> Json:
+    _as_task(request)
+    answers = await asyncio.gather(*(served.ask(request, form(each, value=STRING)) for each in ("One?", "Two?")))
+    return {"content": [text(json.dumps(answers))]}
+
+
+@tool("test_tool_with_task")
+async def ask_then_run(served: Content, request: ServedRequest) -> Json:
+    request.declaration.require_tasks()
+    (answer,) = await served.ask(request, NAME)
+    _as_task(request)
+    return {"content": [text(json.dumps(answer))]}
+
+
 def _said(content: Json) -> Json:
     return {"role": "user", "content": content}
 
@@ -368,7 +426,7 @@ class Content:
         waiting = [asyncio.get_running_loop().create_future() for _ in asks]
         request.ask(
             *(
-                ClientAsk(method, params, future.set_result, KEYS[method])
+                ClientAsk(method, params, future.set_result, KEYS[method] if request.task_id is None else None)
                 for (method, params), future in zip(asks, waiting, strict=True)
             )
         )

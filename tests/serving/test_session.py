@@ -24,7 +24,7 @@ from mcphost.serving.negotiation import RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
 from mcphost.serving.served_request import ClientAnswer, ClientAsk
-from mcphost.serving.tasks import LONGEST_MILLISECONDS, may_start_task
+from mcphost.serving.tasks import LONGEST_MILLISECONDS
 from tests.serving.session_rig import QUESTION, Json, SessionRig
 
 server = pytest.mark.server_requirement
@@ -712,8 +712,8 @@ def test_an_unknown_cursor_is_refused(cursor: Any) -> None:
 def task(rig: SessionRig, **wanted: Any) -> Json:
     """Start a task; as its client sees it."""
     key = rig.start("tools/call", {"name": "t", "arguments": {}, "task": wanted}, progressToken=1)
-    assert may_start_task(rig.begun[-1])
-    rig.session.start_task(rig.begun[-1])
+    assert rig.begun[-1].may_start_task
+    rig.begun[-1].start_task()
     result = rig.answer(key)["result"]
     started: Json = result if rig.revision.modern else result["task"]
     return started
@@ -738,7 +738,7 @@ def test_a_call_is_answered_by_a_task(revision: Revision) -> None:
 def test_a_task_is_started_only_where_the_client_takes_one(revision: Revision) -> None:
     rig = SessionRig(revision, {}).open()
     rig.start("tools/call", {"name": "t"} if revision.tasks else {"name": "t", "task": {}})
-    assert not may_start_task(rig.begun[-1])
+    assert not rig.begun[-1].may_start_task
 
 
 @pytest.mark.parametrize(
