@@ -851,4 +851,5 @@ def _start_failure(program: str, error: OSError) -> StartFailure:
 
     if which(program):
         return StartFailure(f"cannot start {program!a}: the program that its first line names is missing", 127)
-    return StartFailure(f"cannot start {program!a}: no program of this name was found; check PATH", 127)
+    advice = "write its arguments as words of their own" if " " in program.strip() else "check PATH"
+    return StartFailure(f"cannot start {program!a}: no program of this name was found; {advice}", 127)

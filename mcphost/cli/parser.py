@@ -847,8 +847,8 @@ without headers is left alone, since the host may sign in to it.
 With --list --json, the objects have: host, server, by (gate or tap), state
 (wrapped, changed since, entry gone or file gone), file, backup and since.
 
-Exit codes: 0 done, 1 a server that you named cannot be wrapped, 2 usage or
-configuration, 4 you declined.
+Exit codes: 0 done, 1 a server or file that you named cannot be wrapped, 2 usage
+or configuration, 4 you declined.
 """,
         several="servers",
         connects=False,

@@ -285,6 +285,8 @@ class _FilePlan:
         """Why the file is not edited, as a clause; empty where it can be."""
         if not owned_by_us(self._real.stat()):
             return "belongs to another user, so mcphost does not edit it"
+        if not self._real.stat().st_mode & 0o200:  # replacing it would work all the same
+            return "is read-only, so mcphost does not edit it; make it writable, then wrap again"
         if not os.access(self._real.parent, os.W_OK):
             return "is in a folder in which you may not write"
         if scope.startswith("plugin ") and not named:

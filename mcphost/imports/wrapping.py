@@ -26,6 +26,7 @@ from mcphost.imports.dialects.entries import (
     WIRES,
     is_command_line,
     named_entries,
+    starts_mcphost,
 )
 from mcphost.imports.documents import read_document
 from mcphost.imports.found import digest_of, legal_name
@@ -157,7 +158,7 @@ def is_wrapper(raw: object) -> bool:
     if not isinstance(raw, Mapping):
         return False
     words = [each for key in (*COMMAND_KEYS, "args") for each in _texts(raw.get(key))]
-    return any(word in ("gate", "tap") for word in words[1:5]) and "--" in words and "--name" in words
+    return starts_mcphost(words)
 
 
 def digest_of_text(text: str) -> str:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from mcphost.errors import ConfigError
 from mcphost.imports import wrapped_files
+from mcphost.imports.dialects.dialect import HostDocument
+from mcphost.imports.dialects.entries import read_group
 from mcphost.imports.documents import read_document
 from mcphost.imports.hosts import BY_ID
 from mcphost.imports.spans import Editable
@@ -83,6 +85,34 @@ def test_a_hosts_files_are_the_same_after_wrapping(case: str, tmp_path: Path) ->
     assert plan.edits or (plan.left and (host.dialect.kind == "yaml" or any(each in plan.left[0] for each in known)))
     assert unwrap(records.entries(), records)[1] == []
     assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
+
+
+def read(wrapping: Wrapping) -> list[dict[str, Any]]:
+    """The servers that an import of the file would add."""
+    dialect, source = wrapping.host.dialect, HostDocument(wrapping.host.id, str(wrapping.file))
+    document: Any = read_document(wrapping.file.read_bytes(), "json")
+    groups = dialect.groups(document)
+    return [dict(server.table) for group in groups for server in read_group(group, dialect, source)]
+
+
+@pytest.mark.parametrize(
+    ("host", "content"),
+    [
+        (
+            "claude-code",
+            '{"mcpServers": {"git": {"command": "uvx", "args": ["git", "--", "x"], "env": {"A": "1"}}}}',
+        ),
+        ("claude-code", '{"mcpServers": {"web": {"url": "https://x.example/mcp", "headers": {"X-Key": "${KEY}"}}}}'),
+        ("opencode", '{"mcp": {"git": {"type": "local", "command": ["uvx", "mcp-git"]}}}'),
+        ("zed", '{"context_servers": {"git": {"command": "uvx", "args": ["mcp-git"]}}}'),
+    ],
+)
+def test_a_wrapped_entry_is_imported_without_mcphost(host: str, content: str, tmp_path: Path) -> None:
+    wrapping = Wrapping(tmp_path, host, content)
+    before = read(wrapping)
+    assert wrapping.wrap().edits
+    assert read(wrapping) == before
+    assert before[0]
 
 
 STDIO = '{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}}'

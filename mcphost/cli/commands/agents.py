@@ -13,7 +13,7 @@ from typing import Any, Final
 from mcphost.cli.output import Outcome, json_text, table
 from mcphost.cli.run import finish
 from mcphost.errors import ConnectionLost, InvalidLink
-from mcphost.places import socket_path
+from mcphost.places import socket_path, with_tilde
 from mcphost.posix import owned_by_us, unix_socket
 from mcphost.serving.link import LINE_BYTES, AgentList, Hello, HelloRefused, read_from_screen
 
@@ -64,6 +64,9 @@ def connected_agents(path: Path) -> Sequence[Mapping[str, Any]]:
 def _row(agent: Mapping[str, Any]) -> tuple[str, ...]:
     columns = ("agent", "server", "program", "pid", "folder", "since", "calls", "waiting")
     texts = {name: "" if agent.get(name) is None else str(agent[name]) for name in columns}
+    texts["program"] = Path(texts["program"]).name
+    texts["folder"] = str(with_tilde(Path(texts["folder"]))) if texts["folder"] else ""
     with suppress(ValueError, OverflowError, OSError):
-        texts["since"] = f"{datetime.fromtimestamp(float(texts['since'])):%Y-%m-%d %H:%M}"
+        since, today = datetime.fromtimestamp(float(texts["since"])), datetime.now().date()
+        texts["since"] = f"{since:%H:%M}" if since.date() == today else f"{since:%Y-%m-%d %H:%M}"
     return tuple(texts.values())

@@ -21,6 +21,8 @@ def run_tap(options: Namespace) -> int:
     if options.words or not getattr(options, "program", None):
         from mcphost.errors import UsageError  # late: the program starts before
 
+        if any(each.casefold().startswith(("http://", "https://")) for each in options.words):
+            raise UsageError("a tap runs a program; for an address: mcphost gate URL")
         raise UsageError("put -- before the program, as in: mcphost tap -- uvx mcp-server-git")
     shim = Shim(options.program)
     try:

@@ -58,7 +58,7 @@ def run_wrap(options: Namespace) -> int:
     command = wrap_command("tap" if options.tap else "gate", options.config, sys.argv[0], os.environ)
     plan = plan_wraps(host, _files(host, options.file), options.servers, command, records.entries())
     _check_names(plan, host, options.servers)
-    return finish(_wrap(plan, records, yes=options.yes, named=bool(options.servers)))
+    return finish(_wrap(plan, records, yes=options.yes, named=bool(options.servers or options.file)))
 
 
 def run_unwrap(options: Namespace) -> int:
@@ -77,8 +77,9 @@ def run_unwrap(options: Namespace) -> int:
     chosen = [each for each in known if not options.servers or each.name in options.servers]
     if not chosen:
         return finish(Outcome(remarks=(f"no server of {host.label} is wrapped",)))
+    restarts = [_restart(host)] if any(state_of(each) == "wrapped" for each in chosen) else []
     done, failed = unwrap(chosen, records)
-    remarks = (*failed, *([_restart(host)] if done else ()))
+    remarks = (*failed, *restarts)
     return finish(Outcome("".join(f"{show_line(line, NO_CUT)}\n" for line in done), _code(failed), remarks))
 
 
@@ -149,7 +150,7 @@ def _readers(edit: FileEdit) -> Iterator[str]:
     """The other hosts that read a file."""
     readers = [host.label for host in HOSTS if host is not edit.host and _is_shared(host, edit)]
     if readers:
-        yield f"{edit.path.name} is read by {', '.join(readers)} too: to mcphost they are {edit.host.id} there"
+        yield f"{edit.path.name} is also read by {', '.join(readers)}; their calls are those of {edit.host.id}, too"
 
 
 def _restart(host: KnownHost) -> str:

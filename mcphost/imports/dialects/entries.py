@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
@@ -113,6 +114,12 @@ def is_command_line(command: str) -> bool:
     return not re.search(r"[/\\]", first) or (os.path.isfile(first) and not os.path.exists(command))
 
 
+def starts_mcphost(words: Sequence[str]) -> bool:
+    """True if a command line is that of an mcphost that taps or gates, as `mcphost wrap` writes it."""
+    named = bool(words) and ("mcphost" in (_program_name(words[0]), *words[1:4]))
+    return named and any(word in ("gate", "tap") for word in words[1:5]) and {"--", "--name"} <= {*words}
+
+
 def _read(
     name: str, raw: object, dialect: HostDialect, source: HostDocument, inputs: Mapping[str, Input | None]
 ) -> FoundServer:
@@ -155,6 +162,7 @@ class _EntryReader:
         if self._left.get("source") == "extension":
             raise RefusedEntryError("it comes with an extension, and the file does not say how to run it")
         self._unfold_command()
+        self._leave_out_mcphost()
         wire = self._wire()
         if wire == "stdio":
             self._program()
@@ -242,6 +250,26 @@ class _EntryReader:
             self._left[key], self._left["args"] = value[0], [*value[1:], *as_list(rest)]
         if not isinstance(self._left[key], str):
             raise RefusedEntryError("command is not a text")
+
+    def _leave_out_mcphost(self) -> None:
+        """Put back the program or the address that was there before `mcphost wrap`."""
+        key = next((key for key in COMMAND_KEYS if self._left.get(key) is not None), None)
+        words = [] if key is None else [self._left[key], *as_list(self._left.get("args"))]
+        if key is None or not all(isinstance(word, str) for word in words) or not starts_mcphost(words):
+            return
+        at = words.index("--")
+        options, target = words[:at], words[at + 1 :]
+        if not target:
+            return
+        self._note("command", "mcphost before it, as mcphost wrap put it there, is left out")
+        if len(target) > 1 or not target[0].startswith(("http://", "https://")):
+            self._left[key], self._left["args"] = target[0], target[1:]
+            return
+        env = self._pairs(self._take(*ENVIRONMENT_KEYS), "env")
+        given = (after.partition("=") for word, after in pairwise(options) if word == "--header-env")
+        self._take(key, "args", *TYPE_KEYS)
+        headers = {name: env[variable] for name, _, variable in given if variable in env}
+        self._left |= {"url": target[0], "headers": headers}
 
     def _program(self) -> None:
         command, args = self._command_line()

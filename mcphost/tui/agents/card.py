@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -36,7 +37,9 @@ class AgentScreen(FramedScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("D", "disconnect", "disconnect", id="agent.disconnect", tooltip="End its servers; asks first"),
-        Binding("M", "mute", "mute", id="agent.mute", tooltip="Decline all it asks until mcphost exits, or listen"),
+        Binding(
+            "M", "mute", "mute", id="agent.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
+        ),
         Binding("y", "copy", "copy", id="agent.copy", tooltip="Copy the card as text"),
         Binding("escape", "back", "back", id="agent.back", tooltip="Close the card"),
         HELP_BINDING,
@@ -94,7 +97,7 @@ def card_facts(row: AgentRow, now: float) -> Iterator[Fact]:
     yield from _state(row, now)
     yield from _group("It claims", _claims(row))
     yield from _group("The system says", _system(row))
-    yield from _group("The configuration says", _configuration(row))
+    yield from _group("Its entry says", _configuration(row))
     for session in row.sessions[:SHOWN_SERVERS]:
         title = f"{show_line(session.server, 60)} · {session.role}{'' if session.connected else ' · gone'}"
         yield from _group(title, _session(session))
@@ -141,13 +144,11 @@ def _system(row: AgentRow) -> Iterator[Fact]:
 def _configuration(row: AgentRow) -> Iterator[Fact]:
     given = row.facts.given
     named = f"{show_line(given, 80)} (--as): rules may name it"
-    yield fact("name", named if given else "none (--as): no rule of yours can name it")
+    yield fact("name", named if given else "none, for lack of --as: no rule can name it")
 
 
 def _session(session: AgentSession) -> Iterator[Fact]:
-    yield fact("URL" if session.url else "command", show_line(session.url or " ".join(session.command), 600))
-    if session.identity:
-        yield fact("identity", show_line(session.identity, 600))
+    yield fact("URL" if session.url else "command", show_line(session.url or shlex.join(session.command), 600))
     child = f" · pid {session.child}" if session.child else ""
     revision = f" · revision {show_line(session.revision, 20)}" if session.revision else ""
     yield fact("since", f"{since_text(session.since)}{child}{revision}")

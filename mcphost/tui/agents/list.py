@@ -107,7 +107,9 @@ class AgentsPane(FilteredRows[AgentRow]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("D", "disconnect", "disconnect", id="agents.disconnect", tooltip="End its servers; asks first"),
-        Binding("M", "mute", "mute", id="agents.mute", tooltip="Decline all it asks until mcphost exits, or listen"),
+        Binding(
+            "M", "mute", "mute", id="agents.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
+        ),
     ]
 
     DEFAULT_CSS = """
@@ -215,7 +217,9 @@ def details_of(row: AgentRow) -> Iterator[str]:
 
 
 def waiting_words(row: AgentRow) -> str:
-    """The calls that wait for the user, by name."""
+    """The calls that wait for the user, by name, or that none will."""
+    if row.declining:
+        return "muted: M listens again"
     tools = [call.tool for session in row.sessions for call in session.calls.values() if call.state.waits]
     return f"asks: {show_line(', '.join(tools[:4]), 60)}" if tools else ""
 

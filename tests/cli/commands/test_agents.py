@@ -61,7 +61,7 @@ def test_the_agents_of_the_screen_are_listed(capsys: pytest.CaptureFixture[str])
         assert main(["agents"]) == 0
     heading, row = capsys.readouterr().out.splitlines()
     assert heading.split() == ["AGENT", "SERVER", "PROGRAM", "PID", "FOLDER", "SINCE", "CALLS", "WAITING"]
-    assert row.split()[:5] == ["claude-code", "git", "/usr/bin/node", "4711", "/home/ada/app"]
+    assert row.split()[:5] == ["claude-code", "git", "node", "4711", "/home/ada/app"]
     assert row.split()[-2:] == ["3", "1"]
     assert isinstance(said[0], link.Hello)
     assert said[0].role == "list"

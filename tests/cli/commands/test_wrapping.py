@@ -110,3 +110,20 @@ def test_escapes_in_a_file_are_shown_and_not_sent(file: Path, capsys: pytest.Cap
 def test_modules_in_the_agents_folder_do_not_count(tmp_path: Path) -> None:
     env = {"MCPHOST_STATE_DIR": str(tmp_path / "state"), "MCPHOST_CONFIG": str(tmp_path / "c.toml")}
     assert wrap_command("gate", None, "/x/mcphost/__main__.py", env).program[1:] == ("-P", "-m", "mcphost")
+
+
+@pytest.mark.parametrize(("content", "mode", "why"), [("{", 0o600, "not valid JSON"), (CONTENT, 0o400, "read-only")])
+def test_a_named_file_that_cannot_be_edited_fails(
+    content: str, mode: int, why: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(content)
+    file.chmod(mode)
+    assert main(["wrap", "claude-code", "--file", str(file), "--yes"]) == 1
+    assert why in capsys.readouterr().err
+    assert file.read_text() == content
+
+
+def test_unwrap_without_a_host_names_those_that_are_wrapped(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["wrap", "claude-code", "git", "--yes"])
+    assert main(["unwrap"]) == 2
+    assert "wrapped are servers of claude-code" in capsys.readouterr().err

@@ -20,14 +20,14 @@ def test_a_card_separates_claims_from_what_the_system_knows() -> None:
     text = card(session(1))
     claims, _, rest = text.partition("The system says")
     assert "claude-code 2.1.332" in claims
-    system, _, configured = rest.partition("The configuration says")
+    system, _, configured = rest.partition("Its entry says")
     assert all(each in system for each in ("/usr/bin/claude", "4711", "/work/lighthouse"))
     assert "claude-code (--as): rules may name it" in configured
 
 
 @pytest.mark.parametrize("agent", [claude(given=""), AgentFacts("an agent")])
 def test_a_card_says_that_no_rule_can_name_the_agent(agent: AgentFacts) -> None:
-    assert "no rule of yours can name it" in card(session(1, agent=agent))
+    assert "no rule can name it" in card(session(1, agent=agent))
 
 
 def test_a_card_lists_each_server_and_what_was_left_out() -> None:
