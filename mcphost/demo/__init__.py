@@ -1,1 +1,1 @@
-"""The built-in demo server: every feature of the protocol, on the standard library alone."""
+"""The built-in demo server: a lighthouse with every feature of the protocol, without third-party libraries."""

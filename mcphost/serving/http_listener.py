@@ -332,6 +332,7 @@ def _decoded(value: str | None) -> str | None:
 
 
 def _failure(error: RpcError, key: Any = None) -> web.Response:
+    key = key if type(key) in (int, str) else None
     return _json_response({"jsonrpc": "2.0", "id": key, "error": error.as_object()}, 400)
 
 

@@ -140,7 +140,8 @@ class ServedRequest:
             return
         added: dict[str, ClientAsk] = {}
         for each in asks:
-            key = each.key if each.key is not None and self.revision.modern else self._owner.new_key()
+            named = each.key if self.revision.modern and each.key not in {*self.asks, *added} else None
+            key = self._owner.new_key() if named is None else named
             added[key] = each._replace(params=_in_revision(each.params, self.revision))
         self.asks |= added
         self._owner.asked(self, tuple(added))

@@ -124,7 +124,7 @@ class ServerSession:
         elif len(value) > BATCH_ITEMS:
             self._refuse(_invalid(f"A batch has at most {BATCH_ITEMS} messages."))
         else:
-            about = next((each.get("id") for each in value if isinstance(each, dict) and "method" in each), None)
+            about = next((key for key in map(_asked_by, value) if key is not None), None)
             with AnswerBatch(lambda answers: self.send(answers, about)) as batch:
                 for each in value:
                     self._take(each, batch)
@@ -201,8 +201,7 @@ class ServerSession:
     # One message.
 
     def _take(self, message: Any, batch: AnswerBatch | None) -> None:
-        given = as_dict(message).get("id") if "method" in as_dict(message) else None
-        key = given if type(given) in (int, str) else None
+        key = _asked_by(message)
         try:
             if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
                 raise _invalid("A message is a JSON object of JSON-RPC 2.0.")
@@ -285,9 +284,8 @@ class ServerSession:
             self._opened = True
             self._content.opened()
         elif method == "notifications/cancelled":
-            key = params.get("requestId")
-            request = self._running.pop(key, None) if isinstance(key, int | str) and type(key) is not bool else None
-            if request is not None:
+            key = _valid_id(params.get("requestId"))
+            if key is not None and (request := self._running.pop(key, None)):
                 request.cancel()
                 if request.batch is not None:
                     request.batch.settle(None)
@@ -382,6 +380,15 @@ class ServerSession:
             self._listeners.task_changed(task.whole())
         else:
             self.send({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task.summary()})
+
+
+def _asked_by(message: Any) -> RequestKey | None:
+    """The id of a request; None if it has no valid one."""
+    return _valid_id(message.get("id")) if isinstance(message, dict) and "method" in message else None
+
+
+def _valid_id(value: Any) -> RequestKey | None:
+    return value if type(value) in (int, str) else None
 
 
 def _invalid(words: str) -> RpcError:
