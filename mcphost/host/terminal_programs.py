@@ -92,7 +92,7 @@ class EditedFile:
     """A text in a file of its own, in a folder that only the user can read. Everything here waits for the disk."""
 
     def __init__(self, text: str, suffix: str) -> None:
-        """``suffix`` lets the editor highlight what it holds. Raises OSError."""
+        """``suffix`` lets the editor highlight what it holds. Raises OSError, or NotDone for a text of no file."""
         self._text, self._is_kept = text, False
         self._folder = Path(tempfile.mkdtemp(prefix="mcphost-"))
         self.path = self._folder / f"mcphost{suffix}"
@@ -103,6 +103,9 @@ class EditedFile:
         except OSError:
             self.remove()
             raise
+        except UnicodeEncodeError:  # from the default of a server
+            self.remove()
+            raise NotDone("the text holds half a character, which no file can hold; take it out first") from None
 
     def read(self, most_characters: int) -> str | None:
         """The edited text without the line end that editors add; None if it was left as it was.

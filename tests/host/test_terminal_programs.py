@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,13 @@ def edited(data: bytes, most: int = 100) -> str | None:
         return file.read(most)
     finally:
         file.remove()
+
+
+def test_half_a_character_is_a_sentence_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(NotDone, match="holds half a character"):
+        EditedFile("a\ud800", ".txt")
+    assert list(tmp_path.glob("mcphost-*")) == []
 
 
 def test_the_line_end_that_editors_add_is_left_out() -> None:
