@@ -10,9 +10,12 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import FunctionType
 from typing import Any
 
-from textual.app import App
+import pytest
+from textual import _callback
 from textual.cache import FIFOCache
 from textual.css import match, stylesheet
 from textual.css.model import RuleSet, Selector
@@ -129,9 +132,24 @@ def _dispatch_methods(pump: MessagePump, name: str, message: Message) -> Iterabl
         yield kind, method.__get__(pump, kind)
 
 
-def forget_handlers() -> None:
-    """Find handlers again; for a test that replaces one of a class whose widgets have received messages."""
-    _methods.clear()
+def _replace_attribute(patch: pytest.MonkeyPatch, target: Any, *more: Any, **keywords: Any) -> None:
+    """Find handlers again after a test has replaced an attribute of a class, which may be one."""
+    _set_attribute(patch, target, *more, **keywords)
+    if isinstance(target, type | str):
+        _methods.clear()
+
+
+_set_attribute = pytest.MonkeyPatch.setattr
+
+
+def _restore(patch: pytest.MonkeyPatch) -> None:
+    replaced = any(isinstance(target, type) for target, *_ in patch._setattr)
+    _undo(patch)
+    if replaced:
+        _methods.clear()
+
+
+_undo = pytest.MonkeyPatch.undo
 
 
 def _find_methods(pump: type, message: type, name: str) -> Methods | None:
@@ -145,12 +163,16 @@ def _find_methods(pump: type, message: type, name: str) -> Methods | None:
 _get_dispatch_methods = MessagePump._get_dispatch_methods
 
 
-def _begin_app(app: App[Any], *args: Any, **more: Any) -> None:
-    forget_handlers()  # a test may have replaced one
-    _init_app(app, *args, **more)
+def _count_parameters(function: Callable[..., Any]) -> int:
+    """Count as Textual does, but plain functions without a signature of each."""
+    if not isinstance(function, FunctionType) or vars(function):
+        return _count_signature(function)
+    code = function.__code__
+    rest = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + rest
 
 
-_init_app = App.__init__
+_count_signature = _callback._count_parameters
 
 
 def _begin_strip(strip: Any, segments: Iterable[Any], cell_length: int | None = None) -> None:
@@ -191,8 +213,10 @@ def _patch() -> None:
     styles.extract_rules = _extract_once
     pump: Any = MessagePump
     pump._get_dispatch_methods = _dispatch_methods
-    app: Any = App
-    app.__init__ = _begin_app
+    callbacks: Any = _callback
+    callbacks._count_parameters = _count_parameters
+    patch: Any = pytest.MonkeyPatch
+    patch.setattr, patch.undo = _replace_attribute, _restore
     strip: Any = Strip
     strip.__init__, strip.__getattr__ = _begin_strip, _strip_cache
     gc.set_threshold(2_000_000, 20, 100)  # a screen is tens of thousands of objects; looking at them is a tenth, too

@@ -23,7 +23,6 @@ from mcphost.tui.bridge import HostChanged
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.textual_private import corrections
 from mcphost.tui.tools.pane import ToolList
-from tests.tui.shortcuts import forget_handlers
 from tests.tui.stage import NARROW, Stage, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -80,11 +79,9 @@ async def test_keys_work_after_the_widget_that_had_the_focus_failed(monkeypatch:
         await stage.press("t")
         stage.app.survives_failures = True
         monkeypatch.setattr(type(stage.app.focused), "on_key", fail, raising=False)
-        forget_handlers()
         await stage.press("down")
         await stage.shows("mcphost could not show something", "ValueError")
         monkeypatch.undo()
-        forget_handlers()
         await stage.press(key)
         await stage.until(lambda app: "No calls yet" in stage.text if key == "h" else not app.is_running)
 
