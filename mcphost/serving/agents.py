@@ -23,7 +23,8 @@ _BY_NAME: Final = {
     "claude-code": AgentLimits(25 * 60, 25 * 60, 30 * 60),
     "codex": AgentLimits(270, 270, 300),  # 300 s, which progress does not extend
     "gemini": AgentLimits(9 * 60, 9 * 60, 10 * 60),  # 10 minutes, which progress does not extend
-    "opencode": AgentLimits(50, 25 * 60, 60),  # 60 s of silence
+    "copilot-cli": AgentLimits(50, 25 * 60, 60),  # more than 30 minutes with progress
+    "opencode": AgentLimits(50, 25 * 60, 60),  # 60 s of silence, and more than 30 minutes with progress
 }
 
 

@@ -656,6 +656,7 @@ def test_a_heartbeat_ends_with_the_wait() -> None:
     [
         ("opencode", None, 50),
         ("opencode", 1, 1500),
+        ("copilot-cli", 1, 1500),
         ("codex-mcp-client", None, 270),
         ("codex", 1, 270),
         ("gemini-cli-mcp-client", "u", 540),
