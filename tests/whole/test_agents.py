@@ -119,11 +119,23 @@ async def test_the_model_learns_of_changed_arguments(stage: StageOf) -> None:
 
 
 @pytest.mark.parametrize("seconds", [45, 75, 100])
-async def test_an_agent_waits_or_asks_again(stage: StageOf, seconds: int) -> None:
+async def test_an_agent_waits_for_the_decision(stage: StageOf, seconds: int) -> None:
     async with stage(ECHO) as here:
         await here.asked()
         await asyncio.sleep(seconds)  # the limit of another program cannot be moved
         await here.asked()
+        here.person.answer(YES)
+        await here.done()
+        (result,) = here.model.results
+        assert "hello" in result
+        assert len(here.turn.calls) == here.person.asked == 1
+        assert (here.turn.decisions, here.turn.outcomes) == ([True], ["done"])
+
+
+async def test_a_repeated_call_joins_the_open_question(stage: StageOf) -> None:
+    async with stage(ECHO, options=["--answer-within", "3"]) as here:
+        await here.asked()
+        await here.until(lambda: here.model.results, SECONDS)
         here.person.answer(YES)
         await here.done()
         *early, last = here.model.results
