@@ -12,7 +12,7 @@ import httpx
 
 from tests.npm import installed
 from tests.pypi import environment
-from tests.whole.peers import free_port, listening
+from tests.whole.peers import PYTHON_SERVERS, free_port, listening
 
 FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
 """The provider of each, and where the endpoint speaks like it; OpenAI's is Ollama's ``/v1`` too."""
@@ -35,7 +35,7 @@ def aimock(folder: Path, fixtures: Sequence[Any], *, chunk: int = 3, port: int |
 @contextmanager
 def llmock() -> Iterator[str]:
     """The address of an llmock."""
-    programs, port = environment("python-models", ("llmock==0.2.2",)), free_port()
+    programs, port = environment("python-servers", PYTHON_SERVERS), free_port()
     with listening([str(programs / "llmock"), "serve", "--port", str(port), "--log-level", "error"], port):
         yield f"http://127.0.0.1:{port}"
 

@@ -27,8 +27,14 @@ NPM_SERVERS = (
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 )
-PYTHON_SERVERS = ("fastmcp[tasks]==4.1.2", "mcp==2.3.0")  # the newest FastMCP that installs
-DJANGO_SERVERS = ("djangorestframework-mcp-server==0.54.0", "uvicorn==0.54.0")
+PYTHON_SERVERS = (
+    "fastmcp[tasks]==4.1.2",  # the newest FastMCP that installs
+    "mcp==2.3.0",
+    "djangorestframework-mcp-server==0.54.0",
+    "uvicorn==0.54.0",
+    "llmock==0.2.2",
+)
+"""One environment of all that can share one: making one takes longer than one more program in it."""
 SDKS = {"2.3.0": ("python-servers", PYTHON_SERVERS), "1.30.0": ("python-sdk-1", ("mcp==1.30.0",))}
 
 PATHS = {"http": "/mcp", "sse": "/sse"}

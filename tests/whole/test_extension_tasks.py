@@ -17,7 +17,7 @@ from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NEVER, Person
 from tests.pypi import environment
-from tests.whole.peers import DJANGO_SERVERS, PYTHON_SERVERS, free_port, listening, meeting, running
+from tests.whole.peers import PYTHON_SERVERS, free_port, listening, meeting, running
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
@@ -108,7 +108,7 @@ async def test_a_task_is_listed_collected_and_cancelled_by_its_id(met: Recording
 async def test_the_end_of_a_task_is_announced(until: Until) -> None:
     """Between two polls of this server lies an hour."""
     port = free_port()
-    program = environment("django-servers", DJANGO_SERVERS) / "python"
+    program = environment("python-servers", PYTHON_SERVERS) / "python"
     with listening([str(program), "-W", "ignore", str(SERVERS / "django_errands.py"), str(port)], port):
         entry = {"url": f"http://127.0.0.1:{port}/mcp/", "protocol": "modern", "startup_timeout_sec": 40}
         async with meeting(entry) as host:
