@@ -135,7 +135,7 @@ class AgentListener:
 
     async def run(self) -> None:
         """Listen until cancelled, at once or after the screen that does now. Returns if that is not possible."""
-        refused = 0
+        refused, first = 0, True
         while refused < TRIES:
             try:
                 claim = await self._claimed()
@@ -146,6 +146,9 @@ class AgentListener:
             if claim.listening is not None:
                 await self._serve(claim.listening, claim.file)
             elif claim.first is not None:
+                if first:
+                    self._report("another mcphost is asked by the agents; this one takes over when it ends")
+                first = False
                 began = asyncio.get_running_loop().time()
                 await _stand_by(claim.first)
                 short = asyncio.get_running_loop().time() - began < SHORT_SECONDS

@@ -274,6 +274,7 @@ async def test_the_second_screen_takes_over_when_the_first_ends(until: Until) ->
         async with running(listens=False) as second:
             await until(lambda: first.listener._connections)  # it waits
             assert not second.listener.listening.is_set()
+            assert ["takes over" in each for each in second.reports] == [True]
             await stack.aclose()
             await second.listener.listening.wait()
             assert await (await Gate.connect()).hello() == link.Welcome()
@@ -293,4 +294,4 @@ async def test_a_screen_that_is_refused_gives_up(monkeypatch: pytest.MonkeyPatch
     async with running(peer=lambda connection: (peer_of(connection)[0] + 1, 1)):
         second = Screen()
         await second.listener.run()
-        assert second.reports == ["agents cannot reach this screen: another mcphost is in charge of their socket"]
+        assert second.reports[1:] == ["agents cannot reach this screen: another mcphost is in charge of their socket"]

@@ -249,7 +249,8 @@ class ToolCallScreen(QuestionDialog):
             if words is not None:
                 self.dismiss(Answer(allow=False, reason=words))
 
-        self.app.push_screen(RefusalScreen(show_line(self.question.origin, 40)), refuse)
+        agent = self.question.agent
+        self.app.push_screen(RefusalScreen(show_line(agent.label if agent else self.question.origin, 40)), refuse)
 
     def action_definition(self) -> None:
         from mcphost.tui.kit.reader import ReaderScreen

@@ -257,7 +257,7 @@ def inbox_row(row: InboxRow, width: int, widest: ColumnWidths, search: Search) -
     """A row; ``widest`` are the widths of its columns in all rows."""
     wide = width >= NARROW
     why = Cell(search.mark(row.cause), "$foreground-muted", 0, min(60, widest.cause + 3) if wide else 0)
-    limit = Cell(row.limit, "$foreground-muted", 0, min(16, widest.limit + 3) if wide else 0)
+    limit = Cell(row.limit, "$foreground-muted", 0, min(20, widest.limit + 3) if wide else 0)
     age = row.limit if row.limited and not wide else row.age
     over = row.kind is RowKind.WITHDRAWN
     mark, name, words = ("$foreground-muted",) * 3 if over else ("$text-warning", "bold", "")
@@ -269,6 +269,6 @@ def inbox_row(row: InboxRow, width: int, widest: ColumnWidths, search: Search) -
             Cell(search.mark(row.words), words, max(12, min(widest.words, width * 2 // 5))),
             why,
             limit,
-            Cell(age, "$foreground-muted", 8, max(8, min(14, widest.age if wide else 14)), "right"),
+            Cell(age, "$foreground-muted", 8, max(8, min(14, widest.age) if wide else 17), "right"),
         ],
     )
