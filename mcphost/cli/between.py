@@ -20,14 +20,14 @@ QUESTIONS: Final = ("agent", "here", "both")
 _NAMED: Final[dict[str, Option]] = {
     "--name": ("name", "NAME", "the server's name; default: the package's, the program's or the address's"),
     "--as": ("agent", "AGENT", "the agent's name"),
-    "--state": ("state", "FOLDER", "the state folder of the screen; default: as everywhere"),
+    "--state": ("state", "FOLDER", "the state folder of the screen; default: the usual one"),
 }
 
 BETWEEN: Final[dict[str, dict[str, Option]]] = {
     "tap": _NAMED | {"--into": ("into", "FILE", "append the messages to FILE, too (JSON Lines, masked)")},
     "gate": _NAMED
     | {
-        "--answer-within": ("answer_within", "SECONDS", "answer a call that is not decided after so long"),
+        "--answer-within": ("answer_within", "SECONDS", "answer a call that is still undecided after this time"),
         "--questions": (
             "questions",
             None,

@@ -137,8 +137,8 @@ def _wrap_mode(parser: Parser) -> None:
 
 def _list_or_remove(parser: Parser) -> None:
     one = parser.add_mutually_exclusive_group()
-    one.add_argument("--list", action="store_true", help="list what is allowed for good")
-    one.add_argument("--remove", action="store_true", help="take it back: the tool is asked again")
+    one.add_argument("--list", action="store_true", help="list what is allowed beyond one run")
+    one.add_argument("--remove", action="store_true", help="take it back: mcphost asks again")
 
 
 def _one_task(parser: Parser) -> None:

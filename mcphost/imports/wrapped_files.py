@@ -6,6 +6,7 @@ Everything here blocks on the disk: call it in a thread.
 from __future__ import annotations
 
 import copy
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -17,7 +18,7 @@ from mcphost.config import read_toml, update_toml
 from mcphost.config.files import read_regular
 from mcphost.config.state import Report, folder_locked, replace_file
 from mcphost.errors import ConfigError
-from mcphost.imports.documents import kind_of, read_document, write_document
+from mcphost.imports.documents import kind_of, read_document
 from mcphost.imports.found import digest_of
 from mcphost.imports.hosts import HOSTS, KnownHost
 from mcphost.imports.remembered import as_utf8
@@ -242,7 +243,7 @@ class _FilePlan:
             try:
                 if is_wrapper(raws[path]):
                     raise NotWrappedError(
-                        "it starts an mcphost already, and not as this one wrote it; restore the entry, then wrap it"
+                        "it already starts mcphost, but not as this one wrote it; restore the entry, then wrap it"
                     )
                 text, change, entry = wrap_entry(text, kind, self._host, path, name, raws[path], self._command)
             except (NotWrappedError, ConfigError) as error:
@@ -301,8 +302,8 @@ class _FilePlan:
         if not isinstance(command, str) or not isinstance(args, list):
             return f"{as_utf8(name)} is in {self._path}, which is YAML: mcphost does not edit it"
         first, *words = self._command.words(self._host.id, name, (), [command, *map(str, args)])
-        block = write_document({keys["command"]: first, "args": words}, "yaml").replace("\n", " ").strip()
-        return f"{as_utf8(name)} is in {self._path}, which is YAML: mcphost does not edit it; write there: {block}"
+        lines = f"{keys['command']}: {_quoted(first)} and args: {_quoted(words)}"
+        return f"{as_utf8(name)} is in {self._path}, which is YAML: mcphost does not edit it; write there {lines}"
 
 
 class _Unwrapping:
@@ -363,6 +364,11 @@ class _Unwrapping:
                 self._done.append(
                     f"{self._path} differs from {backup} elsewhere, so that copy stays; delete it yourself"
                 )
+
+
+def _quoted(value: object) -> str:
+    """A value on one line, as JSON, which is YAML, too."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _read(path: Path) -> tuple[str, Editable]:

@@ -228,7 +228,7 @@ def test_a_tap_takes_no_address(tmp_path: Path) -> None:
 def test_yaml_is_not_edited_but_told_what_to_write(tmp_path: Path) -> None:
     plan = Wrapping(tmp_path, "goose", "extensions:\n  git: {cmd: uvx, args: [x], type: stdio}\n", "config.yaml").plan()
     assert plan.edits == []
-    assert f'write there: cmd: {MCPHOST} args: - gate - "--config"' in plan.left[0]
+    assert f'write there cmd: "{MCPHOST}" and args: ["gate", "--config", ' in plan.left[0]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_an_entry_that_another_mcphost_wrapped_is_left_alone(tmp_path: Path) -> 
     wrapping.wrap()
     (tmp_path / "state" / wrapped_files.FILE).unlink()
     plan = wrapping.plan()
-    assert (plan.edits, "starts an mcphost already" in plan.left[0]) == ([], True)
+    assert (plan.edits, "already starts mcphost" in plan.left[0]) == ([], True)
 
 
 def test_an_entry_that_changed_since_is_not_unwrapped(tmp_path: Path) -> None:
