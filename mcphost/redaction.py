@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -165,6 +165,20 @@ def named_secrets(argument: str) -> Iterator[str]:
     header = re.fullmatch(_NAMED_HEADER, argument, re.DOTALL)
     if header and looks_secret(header[1]) and (header[2] or header[1].lower() in SECRET_HEADERS):
         yield header[3]
+
+
+def command_secrets(words: Sequence[str]) -> Iterator[str]:
+    """The values in a command line that look secret, as in ``--token x`` and ``--token=x``."""
+    previous = ""
+    for word in words:
+        option, equals, value = word.partition("=")
+        if equals and option.startswith("-") and looks_secret(option):
+            yield value
+        elif previous.startswith("-") and looks_secret(previous):
+            yield word
+        yield from named_secrets(word)
+        yield from secret_parameters(word)
+        previous = "" if equals else word
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.redaction import (
     MASK,
+    command_secrets,
     is_secret_header,
     looks_secret,
     mask_credentials,
@@ -87,3 +88,8 @@ def test_words_are_masked_in_no_time_however_long_they_are(piece: str) -> None:
     began = time.thread_time()
     mask_doubtful(piece * (16_000 // len(piece)))
     assert time.thread_time() - began < 0.5
+
+
+@pytest.mark.parametrize("words", [["--token", "abc123def"], ["--token=abc123def"], ["-e", "API_TOKEN=abc123def"]])
+def test_secrets_in_the_words_of_a_command_are_found(words: list[str]) -> None:
+    assert set(command_secrets(["server", *words, "--mode", "plain"])) == {"abc123def"}

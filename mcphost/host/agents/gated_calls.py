@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from mcphost.config import Config, Values
@@ -14,9 +15,13 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.tool_calls.arguments import check_arguments
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
+from mcphost.redaction import command_secrets
 from mcphost.serving.ports import GateDecision
 
 UNLISTED: Final = "the server lists no tool of that name"
+
+MOST_SECRETS: Final = 20
+"""Secrets in the arguments of a program that are masked; more than any command has."""
 
 MOST_KEPT: Final = 100
 """Programs that were compared with the configuration: as many as gates may be connected at once."""
@@ -44,6 +49,11 @@ class GatedCalls:
         self._consent, self._config, self._values, self._asks = consent, config, values, asks
         self._same: dict[GatedServer, tuple[object, bool]] = {}
         self._tools: dict[tuple[GatedServer, str], tuple[Mapping[str, Any], tuple[Tool, str]]] = {}
+
+    def keep_secret(self, program: GatedProgram) -> None:
+        """Mask what looks secret in the arguments of a program from now on."""
+        for secret in islice(command_secrets(program.command), MOST_SECRETS):
+            self._values.remember(secret)
 
     async def decide(
         self,

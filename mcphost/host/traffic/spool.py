@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from mcphost.host.private_file import PrivateFile
-from mcphost.redaction import MASK, MIN_SECRET, Mask, looks_secret, named_secrets, redacted
+from mcphost.redaction import MASK, MIN_SECRET, Mask, command_secrets, looks_secret, redacted
 
 FOLDER: Final = "taps"
 """The folder of the files, in the state folder."""
@@ -68,7 +68,7 @@ def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[
     """Masks the secrets that a program is given by variables and arguments, as their names show, and in headers."""
     known = {value for name, value in env.items() if looks_secret(name) and name not in FOLDERS}
     known.update(word for value in headers for word in (value, *value.split()))
-    known.update(value for word in command for value in named_secrets(word))
+    known.update(command_secrets(command))
     secrets = sorted((value for value in known if len(value) >= MIN_SECRET), key=len, reverse=True)
     if not secrets:
         return lambda text: text

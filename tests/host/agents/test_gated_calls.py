@@ -190,3 +190,9 @@ async def test_a_withdrawn_question_is_answered_by_no_one(desk: DeskOf) -> None:
     with pytest.raises(asyncio.CancelledError):
         await deciding
     here.consent.withdraw("git")
+
+
+def test_secrets_in_the_command_of_a_program_are_masked(tmp_path: Path) -> None:
+    desk, values = Desk(tmp_path, Config(), ScriptedApprover()), Values({})
+    GatedCalls(desk.consent, Config, values).keep_secret(GatedProgram(("git-server", "--token", "ghp_0123456789")))
+    assert values.mask("git-server --token ghp_0123456789") == "git-server --token •••"
