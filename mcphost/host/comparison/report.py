@@ -96,7 +96,7 @@ def compare_sides(first: SideObservation, second: SideObservation) -> Comparison
     if first.failure or second.failure:
         return Comparison(first, second, (), (), (), None)
     across = _is_modern(first) != _is_modern(second)
-    capabilities = [_without(seen.capabilities, ERA_BOUND if across else ()) for seen in (first, second)]
+    capabilities = [_capabilities(seen.capabilities, ERA_BOUND if across else ()) for seen in (first, second)]
     members = ERA_BOUND_MEMBERS if across else frozenset[str]()
     return Comparison(
         first,
@@ -111,6 +111,11 @@ def compare_sides(first: SideObservation, second: SideObservation) -> Comparison
 def _is_modern(seen: SideObservation) -> bool:
     revision = find_revision(seen.revision)
     return revision is not None and revision.modern
+
+
+def _capabilities(declared: Mapping[str, Any], ignored: Container[str]) -> dict[str, Any]:
+    """The capabilities to compare; no extension is the same as an empty list of them."""
+    return {name: each for name, each in _without(declared, ignored).items() if each or name != "extensions"}
 
 
 def _without(value: Any, names: Container[str]) -> Any:
