@@ -366,29 +366,29 @@ class Shim:
         Any failure is left to the next reading and writing, which shows the end that it is about.
         """
         observer = self.observer
-        if sys.platform != "linux" or not (observer is None or observer.full):
-            return True
-        _widen(source)
-        _widen(target)
-        while True:
-            wait_for(reading=source)
-            if not (observer is None or observer.full):
-                return True
-            self._writing.add(name)
-            try:
-                moved = os.splice(source, target, FLOOD)
-            except BlockingIOError:  # the agent made the stream so
-                wait_for(writing=target)
-                continue
-            except OSError:
-                return True
-            finally:
-                self._writing.discard(name)
-            if not moved:
-                return False
-            self._passed += 1
-            if observer is not None:
-                observer.miss(name, moved)
+        if sys.platform == "linux" and (observer is None or observer.full):
+            _widen(source)
+            _widen(target)
+            while True:
+                wait_for(reading=source)
+                if not (observer is None or observer.full):
+                    return True
+                self._writing.add(name)
+                try:
+                    moved = os.splice(source, target, FLOOD)
+                except BlockingIOError:  # the agent made the stream so
+                    wait_for(writing=target)
+                    continue
+                except OSError:
+                    return True
+                finally:
+                    self._writing.discard(name)
+                if not moved:
+                    return False
+                self._passed += 1
+                if observer is not None:
+                    observer.miss(name, moved)
+        return True
 
     def _filter(
         self, name: str, source: int, decide: Callable[[bytes, bool], None], own: Outlet, other: Outlet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -80,7 +81,8 @@ class AddressProgram:
             if self._stopped:
                 return 0
             self._loop, self._task = loop, asyncio.current_task()
-        os.set_blocking(notes, False)
+        if sys.platform != "win32":
+            os.set_blocking(notes, False)
         lines = asyncio.StreamReader(limit=LINE_BYTES)
         # The pipes close their descriptors by themselves.
         source, target = (os.fdopen(os.dup(each), mode, 0) for each, mode in ((reads, "rb"), (writes, "wb")))
