@@ -84,9 +84,9 @@ class AddressProgram:
         if sys.platform != "win32":
             os.set_blocking(notes, False)
         lines = asyncio.StreamReader(limit=LINE_BYTES)
-        # The pipes close their descriptors by themselves.
+        # The transports own these descriptors, and are closed at the end: without it, they last until collected.
         source, target = (os.fdopen(os.dup(each), mode, 0) for each, mode in ((reads, "rb"), (writes, "wb")))
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), source)
+        incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), source)
         pipe, ending = await loop.connect_write_pipe(_Ending, target)
 
         def write(line: bytes) -> None:
@@ -103,8 +103,11 @@ class AddressProgram:
         try:
             await server.run(lines)
         finally:
+            incoming.close()
             pipe.close()
-            await asyncio.wait((ending.ended,), timeout=FLUSH_SECONDS)
+            _, unwritten = await asyncio.wait((ending.ended,), timeout=FLUSH_SECONDS)
+            if unwritten:
+                pipe.abort()
         return 0 if server.lost is None else LOST
 
     def _transport(self) -> DetectedTransport:

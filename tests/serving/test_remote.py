@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -353,11 +354,15 @@ def test_an_address_takes_the_place_of_a_programs_streams() -> None:
     assert web.seen("DELETE")
 
 
-def test_an_address_that_is_stopped_ends() -> None:
+def test_an_address_that_is_stopped_ends_and_leaves_no_stream_open() -> None:
     (reads, to_server), (from_server, writes), (noted, notes) = os.pipe(), os.pipe(), os.pipe()
     program = AddressProgram("http://127.0.0.1:1/", {}, str, str)
     program.start((reads, writes, notes))
-    program.stop()
-    assert program.wait() == 0
-    for each in (to_server, from_server, noted):
-        os.close(each)
+    os.write(to_server, b"not JSON\n")
+    with open(noted, "rb") as said:
+        assert said.readline()  # it reads by now
+        program.stop()
+        assert program.wait() == 0
+    os.close(to_server)
+    os.close(from_server)
+    gc.collect()  # reports what is left open
