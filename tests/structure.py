@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,9 +34,10 @@ class Module:
     text: str
     tree: ast.Module
 
-    @property
-    def nodes(self) -> Iterator[ast.AST]:
-        return ast.walk(self.tree)
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree; to walk through it takes longer than to parse it."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def classes(self) -> Iterator[ast.ClassDef]:
@@ -115,8 +116,8 @@ def framework_privates(modules: list[Module]) -> Iterator[tuple[Path, str]]:
     assert spec is not None
     assert spec.origin is not None
     framework = read(Path(spec.origin).parent)
-    only_theirs = {name for each in framework for name in _privates(each.tree)}
-    only_theirs -= {name for each in modules for name in _privates(each.tree)}
+    only_theirs = {name for each in framework for name in _privates(each.nodes)}
+    only_theirs -= {name for each in modules for name in _privates(each.nodes)}
     bases = {node.name: set(map(_last_name, node.bases)) for each in (*framework, *modules) for node in each.classes}
     methods = {node.name: _methods(node) for each in framework for node in each.classes}
     for each in modules:
@@ -142,9 +143,9 @@ def _methods(node: ast.ClassDef) -> set[str]:
     return {each.name for each in node.body if isinstance(each, Function)}
 
 
-def _privates(tree: ast.Module) -> Iterator[str]:
+def _privates(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the private names that a module defines, attributes included."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -173,12 +173,16 @@ def test_only_these_modules_use_private_members_of_textual() -> None:
     outside = [f"{path}: {name}" for path, name in private_uses() if not path.is_relative_to(PLACE)]
     for each in read(PACKAGE):
         if not each.path.is_relative_to(PLACE):
-            outside += [f"{each.path}: {name}" for name in private_modules(each.tree)]
+            outside += [f"{each.path}: {name}" for name in private_modules(each.nodes)]
     assert outside == [], "private members of Textual belong in mcphost/tui/textual_private, each with its reason"
 
 
-def private_modules(tree: ast.Module) -> list[str]:
+def private_modules(nodes: Iterable[ast.AST]) -> list[str]:
     """The private modules of Textual from which a module imports."""
-    imports = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    imports += [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    imports = list[str]()
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            imports.append(node.module or "")
+        elif isinstance(node, ast.Import):
+            imports += [name.name for name in node.names]
     return [name for name in imports if name.startswith("textual.") and "._" in name]
