@@ -36,6 +36,7 @@ from mcphost.protocol.limits import (
     PENDING_SERVER_REQUESTS,
     REQUEST_STATE_BYTES,
 )
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.agents import limits_of
 from mcphost.serving.gate_answers import (
     DECLINED,
@@ -188,11 +189,6 @@ REPEATED_QUESTIONS: Final = 3
 
 NAME_LENGTH: Final = 200
 """Characters of what an agent says of itself."""
-
-INVALID_REQUEST: Final = -32600
-PARSE_ERROR: Final = -32700
-INVALID_PARAMS: Final = -32602
-INTERNAL_ERROR: Final = -32603
 
 _CALL_MEMBERS: Final = ("name", "arguments", "_meta", "inputResponses", "requestState", "task")
 _VERSION: Final = f"{META_PREFIX}protocolVersion"
@@ -414,7 +410,7 @@ class AgentGate:
             except LineRefused as refused:
                 self._note(f"the agent wrote a line that was not passed on: {refused}")
                 if refused.owed:
-                    code = INVALID_REQUEST if refused.is_json else PARSE_ERROR
+                    code = ErrorCode.INVALID_REQUEST if refused.is_json else ErrorCode.PARSE_ERROR
                     self._refuse(refused.request_id, code, f"mcphost did not pass this on: {refused}")
             else:
                 self._pass(read, line, self._from_agent, ToServer, now)
@@ -549,7 +545,7 @@ class AgentGate:
         self._note(f"the server wrote a line that was not passed on: {reason}")
         if answered is None:
             return
-        message = failure(answered, INTERNAL_ERROR, f"mcphost cannot read the server's answer: {reason}")
+        message = failure(answered, ErrorCode.INTERNAL_ERROR, f"mcphost cannot read the server's answer: {reason}")
         if (answer := self._from_server(message, True, None, now)) is not None:
             self._out.append(ToAgent(encode(answer), ours=True))
 
@@ -560,7 +556,7 @@ class AgentGate:
         if method is None:
             return self._answer_of_agent(message)
         if not isinstance(method, str):
-            self._refuse(id_of(given), INVALID_REQUEST, "The method is not a string.")
+            self._refuse(id_of(given), ErrorCode.INVALID_REQUEST, "The method is not a string.")
             return None
         is_notification = "id" not in message or (given is None and method.startswith("notifications/"))
         if is_notification:
@@ -575,10 +571,10 @@ class AgentGate:
             self._note("the agent used the id of an open request again; the second request was not passed on")
             return None
         if isinstance(request_id, str) and request_id.startswith(self._prefix):
-            self._refuse(request_id, INVALID_REQUEST, "mcphost uses this id.")
+            self._refuse(request_id, ErrorCode.INVALID_REQUEST, "mcphost uses this id.")
             return None
         if len(self._open) >= OPEN_REQUESTS:
-            self._refuse(request_id, INTERNAL_ERROR, "Too many requests have no answer.")
+            self._refuse(request_id, ErrorCode.INTERNAL_ERROR, "Too many requests have no answer.")
             return None
         return self._open_request(_Request(request_id, method), message, line, now)
 
@@ -875,7 +871,7 @@ class AgentGate:
         if request.method == "tools/call":
             answer = refusal(request.id, words, modern=request.modern)
         else:
-            answer = failure(request.id, INTERNAL_ERROR, words)
+            answer = failure(request.id, ErrorCode.INTERNAL_ERROR, words)
         self._out.append(ToAgent(encode(answer), ours=True))
 
     def _answer_late(self, call: _Call, now: float) -> None:
@@ -982,7 +978,7 @@ class AgentGate:
         if any(question.server_id == server_id for question in self._inbox.values()):
             self._note("the server used the id of an open request again; the second request was dropped")
         elif len(self._inbox) >= PENDING_SERVER_REQUESTS:
-            refused = failure(server_id, INTERNAL_ERROR, "Too many requests are waiting for the user.")
+            refused = failure(server_id, ErrorCode.INTERNAL_ERROR, "Too many requests are waiting for the user.")
             self._out.append(ToServer(encode(refused), ours=True))
         else:
             sent = list(self._sent)
@@ -1061,7 +1057,7 @@ class AgentGate:
         elif request.task and (note := self._task_notes.get(request.task)) is not None:
             changed = with_note(changed, note)
         if changed is not message and not exact:
-            return failure(request.id, INTERNAL_ERROR, "mcphost cannot read the server's answer.")
+            return failure(request.id, ErrorCode.INTERNAL_ERROR, "mcphost cannot read the server's answer.")
         return changed
 
     def _learn(self, request: _Request, result: dict[str, Any], exact: bool, now: float) -> None:
@@ -1147,15 +1143,15 @@ def _call_problem(message: Message) -> tuple[int, str] | None:
     """Code and words for a tool call that is not certain to be one."""
     params = message.get("params")
     if id_of(message.get("id")) is None:
-        return INVALID_REQUEST, "The id of a tool call must be a string or a number."
+        return ErrorCode.INVALID_REQUEST, "The id of a tool call must be a string or a number."
     if message.get("result") is not None or message.get("error") is not None:
-        return INVALID_REQUEST, "A tool call cannot be an answer as well."
+        return ErrorCode.INVALID_REQUEST, "A tool call cannot be an answer as well."
     if not isinstance(params, dict) or not isinstance(params.get("name"), str):
-        return INVALID_PARAMS, "A tool call needs the name of its tool."
+        return ErrorCode.INVALID_PARAMS, "A tool call needs the name of its tool."
     if not isinstance(params.get("arguments"), dict | None):
-        return INVALID_PARAMS, "The arguments of a tool call must be an object."
+        return ErrorCode.INVALID_PARAMS, "The arguments of a tool call must be an object."
     if is_disguised(params, _CALL_MEMBERS):
-        return INVALID_PARAMS, "A key differs by its case alone from one that decides about the call."
+        return ErrorCode.INVALID_PARAMS, "A key differs by its case alone from one that decides about the call."
     return None
 
 
