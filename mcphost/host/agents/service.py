@@ -57,7 +57,6 @@ class AgentService:
     ) -> None:
         self._traffic, self._bus, self._caller = traffic, bus, caller
         self._context = AgentContext(gated, questions, background, next_number, self._changed, self._session_ended)
-        self._gated = gated
         self._connected: dict[int, ConnectedAgent] = {}
         self._ended: deque[AgentSession] = deque(maxlen=KEPT_SESSIONS)
         self._numbers = count(1)
@@ -81,7 +80,7 @@ class AgentService:
         caller = await asyncio.to_thread(self._caller, pid)
         agent = agent_of(caller, introduction.given)
         program = introduction.program
-        self._gated.keep_secret(program)
+        self._context.gated.keep_secret(program)
         server = GatedServer(introduction.name, program)
         session = AgentSession(
             next(self._numbers),
