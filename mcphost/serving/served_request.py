@@ -79,7 +79,7 @@ class ServedRequest:
         self.batch: AnswerBatch | None = None
         self.asks: dict[str, ClientAsk] = {}
         self.on_cancel: Callable[[], object] = _nothing
-        """Called when the answer is no longer awaited."""
+        """Called when the client no longer waits for the answer."""
         self.over = False
         self.outcome: Json | None = None
         """The outcome of a request that ended while it waited for the next attempt."""

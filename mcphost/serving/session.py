@@ -18,7 +18,6 @@ from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.strict_json import Refused, parse
 from mcphost.serving.batches import AnswerBatch
 from mcphost.serving.client_state import ClientState
-from mcphost.serving.listeners import Listeners
 from mcphost.serving.negotiation import (
     ClientDeclaration,
     InvalidParamsError,
@@ -32,6 +31,7 @@ from mcphost.serving.negotiation import (
 )
 from mcphost.serving.rounds import answer_asks
 from mcphost.serving.served_request import ClientAnswer, Json, RequestKey, ServedRequest, log_message
+from mcphost.serving.subscriptions import SubscriptionStreams
 from mcphost.serving.tasks import ServedTask
 
 OPEN_REQUESTS: Final = 1_000
@@ -89,7 +89,7 @@ class ServerSession:
         self._running: dict[RequestKey, ServedRequest] = {}
         self._asked: dict[str, ServedRequest] = {}
         self._rounds, self._tasks = self._state.rounds, self._state.tasks
-        self._listeners = Listeners(self.send)
+        self._subscriptions = SubscriptionStreams(self.send)
         self._state.observers.append(self._announce_task)
         self._methods: dict[str, Callable[[ServedRequest], Json | None]] = {
             "ping": lambda request: {},
@@ -131,7 +131,7 @@ class ServerSession:
 
     def close(self) -> None:
         """The client is gone, or goes: end everything."""
-        self._listeners.close()
+        self._subscriptions.close()
         self._closed = True
         self._state.observers.remove(self._announce_task)
         if self._has_own_state:
@@ -151,13 +151,13 @@ class ServerSession:
         """Announce a changed list: ``tools``, ``prompts`` or ``resources``."""
         if self._opened and as_dict(self._capabilities().get(kind)).get("listChanged"):
             self.send({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
-        self._listeners.list_changed(kind)
+        self._subscriptions.list_changed(kind)
 
     def resource_updated(self, uri: str) -> None:
         """Announce a changed resource to a client that wants to know."""
         if uri in self._subscribed:
             self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
-        self._listeners.resource_updated(uri)
+        self._subscriptions.resource_updated(uri)
 
     # From requests (`RequestOwner`).
 
@@ -369,7 +369,7 @@ class ServerSession:
         return {}
 
     def _listen(self, request: ServedRequest) -> None:
-        self._listeners.listen(request, self._content.introduction(request.revision).capabilities)
+        self._subscriptions.listen(request, self._content.introduction(request.revision).capabilities)
 
     def _capabilities(self) -> Mapping[str, Any]:
         revision = NEWEST_HANDSHAKE if self._client is None else self._client.revision
@@ -377,7 +377,7 @@ class ServerSession:
 
     def _announce_task(self, task: ServedTask) -> None:
         if task.request.revision.modern:
-            self._listeners.task_changed(task.whole())
+            self._subscriptions.task_changed(task.whole())
         else:
             self.send({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task.summary()})
 

@@ -22,7 +22,7 @@ URIS: Final = "resourceSubscriptions"
 TASKS: Final = "taskIds"
 
 
-class Listeners:
+class SubscriptionStreams:
     """The open ``subscriptions/listen`` requests of one client; ``send`` writes a message."""
 
     def __init__(self, send: Callable[[Any, RequestKey], None]) -> None:

@@ -19,11 +19,11 @@ from mcphost.protocol.lifecycle.revisions import (
     Revision,
 )
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.serving.listeners import SUBSCRIPTION_ID
 from mcphost.serving.negotiation import RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
 from mcphost.serving.served_request import ClientAnswer, ClientAsk
+from mcphost.serving.subscriptions import SUBSCRIPTION_ID
 from mcphost.serving.tasks import LONGEST_MILLISECONDS
 from tests.serving.session_rig import QUESTION, Json, SessionRig
 
