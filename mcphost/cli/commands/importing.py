@@ -130,7 +130,7 @@ def chosen(found: Sequence[FoundServer], names: Sequence[str]) -> list[FoundServ
         if not any(name in (each.name, each.origin.name) for each in found):
             names_there = ", ".join(show_line(each.name) for each in found)
             there = f"it has {names_there}" if found else "it has no servers"
-            raise UnknownName(f"there is no server {show_line(name)!a} there; {there}")
+            raise UnknownName(f"no server there is called {show_line(name)!a}; {there}")
     return [each for each in found if not names or each.name in names or each.origin.name in names]
 
 
