@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.config.gated import GatedProgram
+from mcphost.errors import NotDone
 from mcphost.host.agents.connected import ConnectedAgent
 from mcphost.host.agents.service import AgentService, Introduction, as_json
 from mcphost.host.host import Host
 from mcphost.serving import link
-from mcphost.serving.listener import AgentListener, LinkConnection
+from mcphost.serving.listener import AgentListener, LinkConnection, ServedConnection
 from mcphost.serving.ports import GateDecision
 
 
@@ -42,6 +43,9 @@ class _Handler:
             questions=hello.questions,
         )
         return _Session(await self._agents.connect(introduction, pid, _Port(connection)))
+
+    async def serve(self, hello: link.Hello, pid: int) -> ServedConnection:
+        raise NotDone("this mcphost does not serve agents yet")
 
     def agents(self) -> Sequence[dict[str, Any]]:
         return [as_json(session) for session in self._agents.sessions]

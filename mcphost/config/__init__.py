@@ -22,6 +22,7 @@ from mcphost.config.models import (
     ModelConfig,
     ProfileConfig,
     RegistryConfig,
+    ServeConfig,
 )
 from mcphost.config.policy import Policy, PolicyAction, names_agent, rule_matches
 from mcphost.config.problems import ConfigErrors
@@ -74,6 +75,7 @@ __all__ = [
     "ResolvedServer",
     "RootConfig",
     "SamplingConfig",
+    "ServeConfig",
     "ServerConfig",
     "ToolConfig",
     "TrustedFolders",

@@ -24,7 +24,7 @@ RISKY_FIELDS = frozenset(
 )
 """Fields that the user consents to with a server: the program or URL, and what it is given."""
 
-_SECTIONS = ("models", "policy", "limits", "ui", "chat", "registry", "profiles")
+_SECTIONS = ("models", "policy", "limits", "ui", "chat", "registry", "serve", "profiles")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mcphost.config.fields import ConfigTable, server_name
 from mcphost.config.files import read_regular, text_of
 from mcphost.config.limits import Limits
-from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, ProfileConfig, RegistryConfig
+from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, ProfileConfig, RegistryConfig, ServeConfig
 from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import LOOSENING_OAUTH_KEYS, ServerConfig
@@ -33,7 +33,7 @@ MAX_FILE_BYTES = 2 * 1024 * 1024
 MAX_ENTRIES = 500
 """Servers, or models, of one file."""
 
-_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry", "profiles")
+_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry", "serve", "profiles")
 _PROJECT_SECTIONS = ("servers", "mcp_servers", "profiles")
 _USERS_KEYS = ("trust_hints", "sampling", "limits", "roots")
 _AT_LINE = r" \(at (?:line (\d+), column \d+|end of document)\)$"
@@ -138,7 +138,7 @@ def parse(text: str, path: Path | None = None, *, project: bool = False) -> Load
 
     With ``project`` only servers count, and nothing in them may loosen the user's decisions; the rest is left out and
     reported. Raises ConfigError (ConfigErrors for several) for invalid TOML, unknown sections and mistakes in
-    ``[policy]``, ``[limits]``, ``[ui]``, ``[chat]`` and ``[registry]``.
+    ``[policy]``, ``[limits]``, ``[ui]``, ``[chat]``, ``[registry]`` and ``[serve]``.
     """
     return _Reader(text, path, project).read()
 
@@ -299,6 +299,7 @@ class _Reader:
             ui=self._section("ui", UI),
             chat=self._section("chat", ChatConfig),
             registry=self._section("registry", RegistryConfig),
+            serve=self._section("serve", ServeConfig),
             path=self._path,
         )
         models = dict(self._entries("models", ModelConfig))

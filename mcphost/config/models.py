@@ -175,6 +175,19 @@ class RegistryConfig(ConfigTable):
     """Registries of MCP servers, asked in this order; an empty list is none."""
 
 
+class ServeConfig(ConfigTable):
+    """``[serve]``: what agents get through ``mcphost serve``."""
+
+    without_screen: Literal["run", "refuse"] = "run"
+    """Without a screen, ``mcphost serve`` follows the rules and saved approvals (run), or offers nothing (refuse)."""
+    drift: Literal["offer", "hold"] = "offer"
+    """A tool whose definition changed; offer: agents get it at once; hold: they get it once you looked at it."""
+    answer_within: Seconds | None = None
+    """Seconds after which an agent hears that its call is not decided yet; absent: shortly before its own limit."""
+    max_result: Count | None = None
+    """Characters of a tool result above which an agent gets a preview and a link to the whole; absent: no limit."""
+
+
 class ProfileConfig(ConfigTable):
     """``[profiles.NAME]``: servers and values that are used together; ``--profile NAME`` chooses one."""
 
@@ -218,6 +231,8 @@ class Config(ConfigTable):
     """Conversations with a language model."""
     registry: RegistryConfig = RegistryConfig.model_construct()
     """The registries to search for servers."""
+    serve: ServeConfig = ServeConfig.model_construct()
+    """The endpoint for agents."""
     profiles: dict[Name, ProfileConfig] = Field(default_factory=dict)
     """Profiles by name."""
     path: Path | None = None

@@ -1,5 +1,7 @@
 """The messages between a tap or gate and the running screen: one JSON object a line over a Unix socket.
 
+``mcphost serve`` says hello in the same way; the lines after its welcome are those of MCP.
+After the welcome of ``mcphost serve``, the lines are those of MCP.
 Any program of the same user may connect, so that every line is read as hostile. ``copy`` is followed by raw bytes.
 """
 
@@ -67,8 +69,11 @@ class Hello(LinkMessage):
 
     type: Literal["hello"] = "hello"
     mcphost: int = PROTOCOL
-    role: Literal["tap", "gate", "list", "standby"]
-    """``list`` asks for `AgentList`; ``standby`` is another screen, which waits for the end of this one."""
+    role: Literal["tap", "gate", "serve", "http", "list", "standby"]
+    """``serve`` speaks MCP from then on, as an agent; ``http`` wants an address for agents while it is connected.
+
+    ``list`` asks for `AgentList`; ``standby`` is another screen, which waits for the end of this one.
+    """
     name: Name = ""
     """The server's name for rules, approvals and audit."""
     given: Name | None = None
@@ -87,6 +92,13 @@ class Hello(LinkMessage):
     questions: Literal["agent", "here", "both"] = "agent"
     """The side that answers the server's questions."""
     version: Name = ""
+    servers: Annotated[list[Name], Field(max_length=WORDS)] = []
+    """Names of the servers that are served; none: all."""
+    profile: Name | None = None
+    approve: bool = False
+    """True to offer the tool that answers an agent's own requests for permission."""
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """The port of the address; 0: any."""
 
 
 class MessageCopy(LinkMessage):
@@ -198,6 +210,8 @@ class InboxRequestGone(LinkMessage):
 
 class Welcome(LinkMessage):
     type: Literal["welcome"] = "welcome"
+    address: Text = ""
+    """The URL at which agents are served, if it was asked for."""
 
 
 class HelloRefused(LinkMessage):

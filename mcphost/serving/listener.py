@@ -1,4 +1,4 @@
-"""The socket of the running screen, to which taps and gates connect.
+"""The socket of the running screen, to which taps, gates and ``mcphost serve`` connect.
 
 Only programs of the same user reach it: they are checked by the kernel's word, and bounded in what they send. One
 screen listens; another waits until the first has gone.
@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from mcphost.config.state import locked
-from mcphost.errors import ConfigError, InvalidLink, NotDone
+from mcphost.errors import ConfigError, InvalidLink, McphostError, NotDone
 from mcphost.posix import is_our_user, owned_by_us, peer_of, unix_socket
 from mcphost.protocol.wire.strict_json import IN_STEPS
 from mcphost.serving.link import (
     LINE_BYTES,
     PROTOCOL,
+    WORDS_CHARACTERS,
     AgentList,
     FromGate,
     FromScreen,
@@ -69,11 +70,27 @@ class LinkSession(Protocol):
         """The connection is gone; nothing follows."""
 
 
+class ServedConnection(Protocol):
+    """An agent that is served, or an address at which agents are."""
+
+    address: str
+    """The URL of the address; empty for an agent."""
+
+    async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve until the stream ends."""
+
+    async def aclose(self) -> None:
+        """The connection is gone."""
+
+
 class LinkHandler(Protocol):
     """The side of the host."""
 
     async def open(self, hello: Hello, pid: int, connection: LinkConnection) -> LinkSession:
         """A tap or gate with this process id has connected. Raises NotDone to refuse it."""
+
+    async def serve(self, hello: Hello, pid: int) -> ServedConnection:
+        """``mcphost serve`` with this process id has connected. Raises McphostError to refuse it."""
 
     def agents(self) -> Sequence[dict[str, Any]]:
         """The list of agents, as JSON."""
@@ -83,23 +100,23 @@ class LinkConnection:
     """One tap or gate that is connected."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
+        self.writer = writer
 
     def send(self, message: FromScreen) -> None:
         """Send a message without waiting. A program that does not read is disconnected."""
-        if self._writer.is_closing():
+        if self.writer.is_closing():
             return
-        self._writer.write(message.line())
-        if self._writer.transport.get_write_buffer_size() > UNREAD_BYTES:
+        self.writer.write(message.line())
+        if self.writer.transport.get_write_buffer_size() > UNREAD_BYTES:
             self.abort()
 
     def close(self) -> None:
         """Disconnect the program once it was sent all that waits for it."""
-        self._writer.close()
+        self.writer.close()
 
     def abort(self) -> None:
         """Disconnect the program at once."""
-        self._writer.transport.abort()
+        self.writer.transport.abort()
 
 
 class _Claim(NamedTuple):
@@ -112,7 +129,7 @@ class _Claim(NamedTuple):
 
 
 class AgentListener:
-    """Listens at ``path`` for taps and gates while `run` runs.
+    """Listens at ``path`` for taps, gates and ``mcphost serve`` while `run` runs.
 
     ``lock`` is a path in the state folder, whose lock is held while a stale socket is replaced. ``report`` takes a
     sentence for the user.
@@ -244,8 +261,24 @@ class AgentListener:
             connection.send(AgentList(agents=[*self._handler.agents()]))
         elif hello.role == "standby":
             await reader.read(1)
+        elif hello.role in ("serve", "http"):
+            await self._serve_agent(hello, pid, reader, connection)
         else:
             await self._follow(hello, pid, reader, connection)
+
+    async def _serve_agent(
+        self, hello: Hello, pid: int, reader: asyncio.StreamReader, connection: LinkConnection
+    ) -> None:
+        try:
+            served = await self._handler.serve(hello, pid)
+        except McphostError as refused:
+            connection.send(HelloRefused(reason=str(refused)[:WORDS_CHARACTERS]))
+            return
+        try:
+            connection.send(Welcome(address=served.address))
+            await served.run(reader, connection.writer)
+        finally:
+            await served.aclose()
 
     async def _follow(self, hello: Hello, pid: int, reader: asyncio.StreamReader, connection: LinkConnection) -> None:
         try:

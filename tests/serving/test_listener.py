@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mcphost.errors import NotDone
+from mcphost.errors import NotDone, UnknownName
 from mcphost.posix import peer_of
 from mcphost.serving import link
 from mcphost.serving import listener as listening
@@ -41,6 +41,12 @@ class Sessions:
         self.connections.append(connection)
         return Session(self)
 
+    async def serve(self, hello: link.Hello, pid: int) -> Echo:
+        if hello.profile == "unknown":
+            raise UnknownName("there is no profile unknown")
+        self.opened.append((hello, pid))
+        return Echo(self)
+
     def agents(self) -> list[dict[str, Any]]:
         return [{"server": "git"}]
 
@@ -56,6 +62,22 @@ class Session:
         self._kept.copies.append(data)
 
     def closed(self) -> None:
+        self._kept.ended += 1
+
+
+class Echo:
+    """Serves an agent by sending back what it sends."""
+
+    address = "http://127.0.0.1:1/mcp"
+
+    def __init__(self, kept: Sessions) -> None:
+        self._kept = kept
+
+    async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+
+    async def aclose(self) -> None:
         self._kept.ended += 1
 
 
@@ -272,7 +294,7 @@ async def test_the_second_screen_takes_over_when_the_first_ends(until: Until) ->
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(running())
         async with running(listens=False) as second:
-            await until(lambda: first.listener._connections)  # it waits
+            await until(lambda: first.listener._connections and second.reports)  # it waits
             assert not second.listener.listening.is_set()
             assert ["takes over" in each for each in second.reports] == [True]
             await stack.aclose()
@@ -295,3 +317,33 @@ async def test_a_screen_that_is_refused_gives_up(monkeypatch: pytest.MonkeyPatch
         second = Screen()
         await second.listener.run()
         assert second.reports[1:] == ["agents cannot reach this screen: another mcphost is in charge of their socket"]
+
+
+async def test_a_served_agent_speaks_freely_after_the_welcome(until: Until) -> None:
+    async with running() as screen:
+        agent = await Gate.connect()
+        agent.send(link.Hello(role="serve", servers=["git"], profile="work"))
+        assert await agent.answer() == link.Welcome(address=Echo.address)
+        agent.writer.write(b"not a message of the link\n")
+        assert await agent.reader.readline() == b"not a message of the link\n"
+        agent.writer.write_eof()
+        assert await agent.is_cut_off()
+        await until(lambda: screen.sessions.ended == 1)
+        ((hello, pid),) = screen.sessions.opened
+        assert (hello.servers, hello.profile, pid) == (["git"], "work", os.getpid())
+
+
+async def test_an_agent_that_cannot_be_served_hears_why() -> None:
+    async with running():
+        agent = await Gate.connect()
+        agent.send(link.Hello(role="serve", profile="unknown"))
+        assert await agent.answer() == link.HelloRefused(reason="there is no profile unknown")
+        assert await agent.is_cut_off()
+
+
+async def test_another_users_agent_is_not_served() -> None:
+    async with running(peer=lambda _: (os.geteuid() + 1, 1)) as screen:
+        agent = await Gate.connect()
+        agent.send(link.Hello(role="serve"))
+        assert await agent.is_cut_off()
+        assert screen.sessions.opened == []
