@@ -171,7 +171,7 @@ class Host:
 
     @cached_property
     def agents(self) -> AgentService:
-        """The agents that reach their servers through a tap or gate."""
+        """The agents that reach their servers through a tap or gate, or are served here."""
         from mcphost.host.agents.gated_calls import GatedCalls
         from mcphost.host.agents.server_questions import AgentServerQuestions
         from mcphost.host.agents.service import AgentService
@@ -181,7 +181,7 @@ class Host:
         questions = AgentServerQuestions(
             self._config, gated, self.elicitation, lambda: self.sampling, given.resolve_roots
         )
-        return AgentService(gated, questions, self.traffic, self._calls.next_number, self._background, self.bus)
+        return AgentService(gated, questions, self.traffic, self._calls, self.consent.asks, self._background, self.bus)
 
     @cached_property
     def models(self) -> ModelCatalog:

@@ -130,7 +130,9 @@ class ConnectedAgent:
                 known.wait_again(answer_within)
                 self._changed()
             return
-        call = AgentCall(self._context.next_number(), tool, request_id, time.monotonic(), answer_within)
+        call = AgentCall(
+            self._context.next_number(), tool, request_id, time.monotonic(), answer_within, server=self._server.name
+        )
         self._calls[number] = self.session.calls[call.number] = call
         self.session.call_count += 1
         if not isinstance(request_id, float):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -11,15 +12,21 @@ from typing import Any, Final, Literal
 from mcphost.config.gated import GatedProgram
 from mcphost.errors import UnknownName
 from mcphost.host.agents.connected import AgentContext, AgentPort, ConnectedAgent
+from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
 from mcphost.host.agents.kernel_facts import ProcessFacts, agent_of, caller_of
+from mcphost.host.agents.served import ServedAgent, ServedContext, ServedPort
 from mcphost.host.agents.server_questions import AgentServerQuestions
 from mcphost.host.agents.session import AgentCall, AgentSession
 from mcphost.host.background import BackgroundTasks
-from mcphost.host.events import AgentsChanged, EventBus
+from mcphost.host.events import AgentsChanged, CallChanged, CallFinished, Event, EventBus
+from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+
+SERVED: Final = "mcphost"
+"""The server of a served agent."""
 
 KEPT_SESSIONS: Final = 50
 """Ended sessions that are kept to be seen."""
@@ -42,24 +49,29 @@ class Introduction:
 
 
 class AgentService:
-    """The agents that are connected through a tap or gate."""
+    """The agents that are connected through a tap or gate, or to mcphost as their server."""
 
     def __init__(
         self,
         gated: GatedCalls,
         questions: AgentServerQuestions,
         traffic: TrafficBook,
-        next_number: Callable[[], int],
+        calls: CallRegistry,
+        asks: Callable[[int], bool],
         background: BackgroundTasks,
         bus: EventBus,
         *,
         caller: Callable[[int], ProcessFacts] = caller_of,
     ) -> None:
         self._traffic, self._bus, self._caller = traffic, bus, caller
-        self._context = AgentContext(gated, questions, background, next_number, self._changed, self._session_ended)
-        self._connected: dict[int, ConnectedAgent] = {}
+        self._context = AgentContext(
+            gated, questions, background, calls.next_number, self._changed, self._session_ended
+        )
+        self._served = ServedContext(calls, asks, self._changed, self._session_ended)
+        self._connected: dict[int, ConnectedAgent | ServedAgent] = {}
         self._ended: deque[AgentSession] = deque(maxlen=KEPT_SESSIONS)
         self._numbers = count(1)
+        self._follows = False
 
     @property
     def sessions(self) -> Sequence[AgentSession]:
@@ -99,6 +111,30 @@ class AgentService:
         self._changed(session.number)
         return connected
 
+    def add_served(
+        self, agent: AgentFacts, servers: Sequence[str], profile: str | None, port: ServedPort
+    ) -> ServedAgent:
+        """Begin a session for an agent to which mcphost is the server of these entries."""
+        session = AgentSession(
+            next(self._numbers), "serve", SERVED, agent, servers=servers, profile=profile, since=time.time()
+        )
+        tap = self._traffic.agent_tap(session.traffic_name, agent.label)
+        served = self._connected[session.number] = ServedAgent(session, port, tap, self._served)
+        self._follow_calls()
+        self._changed(session.number)
+        return served
+
+    def _follow_calls(self) -> None:
+        """Let served agents follow their calls, from the first of these agents on."""
+        if not self._follows:
+            self._follows = True
+            self._bus.observe(self._call_changed, CallChanged, CallFinished)
+
+    def _call_changed(self, event: Event) -> None:
+        for agent in tuple(self._connected.values()):
+            if isinstance(agent, ServedAgent) and isinstance(event, CallChanged | CallFinished):
+                agent.call_changed(event.call)
+
     def disconnect(self, number: int) -> None:
         """End an agent's session with its server. Raises UnknownName."""
         self._find(number).disconnect()
@@ -112,7 +148,7 @@ class AgentService:
         for agent in tuple(self._connected.values()):
             agent.closed()
 
-    def _find(self, number: int) -> ConnectedAgent:
+    def _find(self, number: int) -> ConnectedAgent | ServedAgent:
         found = self._connected.get(number)
         if found is None:
             raise UnknownName(f"agent {number} is not connected")
@@ -134,6 +170,8 @@ def as_json(session: AgentSession) -> dict[str, Any]:
         "session": session.number,
         "role": session.role,
         "server": show_line(session.server),
+        "servers": {show_line(entry): show_line(server) for entry, server in session.servers.items()},
+        "profile": None if session.profile is None else show_line(session.profile),
         "agent": show_line(agent.label),
         "given": show_line(agent.given),
         "claimed": show_line(f"{agent.claimed} {agent.version}".strip()),

@@ -1,4 +1,4 @@
-"""One agent that speaks to one server through a tap or gate, and its calls."""
+"""One agent that speaks to a server through a tap or gate, or to mcphost as its server, and its calls."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ KEPT_CALLS: Final = 200
 class AgentCallState(Enum):
     """The state of a call of an agent."""
 
+    BEGUN = "begun"
+    """The server starts, or its tools are listed."""
     WAITING = "waiting"
     """The person is asked."""
     OVERDUE = "overdue"
@@ -39,12 +41,12 @@ class AgentCallState(Enum):
 
     @property
     def ended(self) -> bool:
-        return not self.waits and self not in (AgentCallState.ALLOWED, AgentCallState.SENT)
+        return not self.waits and self not in (AgentCallState.BEGUN, AgentCallState.ALLOWED, AgentCallState.SENT)
 
 
 @dataclass(slots=True)
 class AgentCall:
-    """A call of an agent through a gate. Times are of the monotonic clock in seconds."""
+    """A call of an agent. Times are of the monotonic clock in seconds."""
 
     number: int
     """Its number among all calls of the host, that of its question and of its records in the audit log."""
@@ -62,6 +64,9 @@ class AgentCall:
     decided_at: float | None = None
     sent_at: float | None = None
     answered_at: float | None = None
+    server: str = ""
+    put_at: float | None = None
+    """When the person was asked, if that was later than ``asked_at``."""
 
     def wait_again(self, within: float | None) -> None:
         """The agent has repeated the overdue call."""
@@ -75,9 +80,11 @@ class AgentCall:
         return None if self.answer_within is None else self.asked_at + self.answer_within
 
     @property
-    def waited_for_you(self) -> float:
-        """Seconds from the question to the decision, or until now."""
-        return (self.decided_at or time.monotonic()) - self.asked_at
+    def waited_for_you(self) -> float | None:
+        """Seconds from the question to the decision, or until now; None if no person was asked."""
+        if self.by == "policy" or self.state is AgentCallState.BEGUN:
+            return None
+        return (self.decided_at or time.monotonic()) - (self.put_at or self.asked_at)
 
     @property
     def waited_for_server(self) -> float | None:
@@ -86,15 +93,17 @@ class AgentCall:
 
 
 class AgentSession:
-    """One agent at one server. Read-only outside `mcphost.host.agents`."""
+    """One agent at its server, or its servers through mcphost. Read-only outside `mcphost.host.agents`."""
 
     def __init__(
         self,
         number: int,
-        role: Literal["tap", "gate"],
+        role: Literal["tap", "gate", "serve"],
         server: str,
         agent: AgentFacts,
         *,
+        servers: Sequence[str] = (),
+        profile: str | None = None,
         command: Sequence[str] = (),
         url: str = "",
         identity: str = "",
@@ -103,6 +112,10 @@ class AgentSession:
         questions: Literal["agent", "here", "both"] = "agent",
     ) -> None:
         self.number, self.role, self.server, self.agent = number, role, server, agent
+        self.servers: dict[str, str] = {name: name for name in servers}
+        """The entries that a served agent may use, each with the name of the running server that it uses."""
+        self.profile = profile
+        """The profile that limits a served agent."""
         self.command, self.url = tuple(command), url
         self.identity = identity
         """The words of the program, its folder included; approvals are bound to them."""

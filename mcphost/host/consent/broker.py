@@ -26,6 +26,7 @@ from mcphost.host.consent.argument_rules import problem
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, PolicyResult, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ReadOnlyTools, ToolCallQuestion
+from mcphost.host.events import CallChanged
 from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import NOTHING_SENT, ToolCall
 from mcphost.lazy_dataclass import dataclass
@@ -102,7 +103,7 @@ class ConsentBroker:
         self, config: Callable[[], Config], store: ApprovalStore, approver: Approver, reporting: Reporting
     ) -> None:
         self._config, self._store, self._approver = config, store, approver
-        self._audit, self._alarm = reporting.audit, reporting.bus.alarm
+        self._audit, self._bus = reporting.audit, reporting.bus
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
 
     async def decide(
@@ -133,6 +134,10 @@ class ConsentBroker:
         else:
             self._warn_if_changed(proposal, approval, answer)
         return proposal, answer
+
+    def asks(self, call: int) -> bool:
+        """True if the user is asked about this call now; `CallChanged` says when that changes."""
+        return call in self._asking
 
     def withdraw(self, server: str) -> None:
         """Withdraw the questions about a server that is gone."""
@@ -304,6 +309,7 @@ class ConsentBroker:
         asking = asyncio.ensure_future(self._approver.ask(question))
         gated = question.agent is not None  # its server is not the configured one of that name
         self._asking[question.call] = "" if gated else question.server, asking
+        self._bus.publish(CallChanged(question.call))
         try:
             return await asking
         except asyncio.CancelledError:
@@ -317,7 +323,7 @@ class ConsentBroker:
     def _remember(self, proposal: Proposal, answer: Answer) -> None:
         lifetime, now, when = answer.lifetime, datetime.now().astimezone(), dict(answer.when)
         if wrong := problem(when):
-            self._alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
+            self._bus.alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
             lifetime, when = Lifetime.ONCE, {}
         if answer.together:
             self.approvals.allow_read_only(proposal.server, proposal.identity, answer.together, now)
@@ -335,7 +341,7 @@ class ConsentBroker:
         if approval.kind is ApprovalStatus.CHANGED and not approval.moved:
             fields = ", ".join(each.field for each in approval.differences[:CHANGES_NAMED])
             name = f"{proposal.server}:{proposal.tool.name}"
-            self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
+            self._bus.alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
         # What a flag on one command line allowed may still be asked about on screen.
         # Unseen tools of agents are not kept: agents run in any number of folders.
         if (

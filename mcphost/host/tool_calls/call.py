@@ -107,6 +107,9 @@ class ToolCall:
         self.state = CallState.ASKING
         self.allowed = False
         """True if policy or the user allowed it."""
+        self.decided_by = ""
+        """``user`` or ``policy``, once it is decided."""
+        self.decided_at: float | None = None
         self.progress: Progress | None = None
         self.task: Task | None = None
         """The task as last reported; None if the call is answered directly."""
@@ -213,9 +216,14 @@ class ToolCall:
             if self.state is CallState.VISITING:
                 self.state = before
 
+    def decided(self, by: str) -> None:
+        """Note that it was allowed."""
+        self.allowed, self.decided_by, self.decided_at = True, by, self._clock()
+
     def begins_anew(self) -> None:
         """Another attempt begins, with consent asked for again."""
         self.sent_at, self.progress = None, None
+        self.decided_by, self.decided_at = "", None
         if self.state is not CallState.CANCELLING:
             self.state = CallState.ASKING
 
@@ -232,6 +240,8 @@ class ToolCall:
     def failed(self, error: McphostError) -> None:
         """There will be no answer."""
         self.error = error
+        if isinstance(error, Declined):
+            self.decided_by, self.decided_at = error.by, self._clock()
         self._end(_state_of(error))
 
     def cancelled(self) -> None:

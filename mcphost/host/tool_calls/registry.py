@@ -52,6 +52,10 @@ class CallRegistry:
         """Return the call with this number. Raises KeyError if it is no longer kept."""
         return self._calls[number]
 
+    def get(self, number: int) -> ToolCall | None:
+        """Return the call with this number; None if it is not kept."""
+        return self._calls.get(number)
+
     def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
         return [call for call in self.calls.values() if not call.state.ended and server in (None, call.request.server)]

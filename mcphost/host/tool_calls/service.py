@@ -281,7 +281,9 @@ class ToolCallService:
 
         config = connection.config
         proposal, answer = await self._consent.decide(await self._proposal(call, connection, why), list_again)
-        call.allowed = True
+        call.decided(answer.by)
+        if answer.by == "user":
+            self._bus.publish(CallChanged(call.number))
         arguments, values = proposal.arguments, proposal.sent
         if answer.arguments is not None:
             arguments = answer.arguments

@@ -15,7 +15,7 @@ from itertools import count, takewhile
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
@@ -121,7 +121,14 @@ OLDEST_COPY: Final = 600.0
 """Seconds between the time that a copy claims and its arrival; an earlier time is not believed."""
 
 HELD: Final = 1_000
-"""Calls held by gates whose waits are looked up; older ones are forgotten."""
+"""Calls of agents whose waits are looked up; older ones are forgotten."""
+
+
+class HeldCall(NamedTuple):
+    """A call of an agent: its waits, and its number among mcphost's tool calls if mcphost carries it out."""
+
+    waits: CallWaits | None
+    call: int | None
 
 
 class AgentTap:
@@ -156,9 +163,12 @@ class AgentTap:
         note, injected = "stderr" if source == "stderr" else "", source == "gate"
         self._take(source == "agent" or (injected and to_server), note, data, time, whole, injected)
 
-    def held(self, request_id: RequestId, waits: CallWaits) -> None:
-        """A gate holds the call of this request; ``waits`` is read whenever its messages are shown."""
-        self._book.hold(self._share.server, self._connection, request_id, waits)
+    def held(self, request_id: RequestId, waits: CallWaits, call: int | None = None) -> None:
+        """Note that a request is a call, which may wait; ``waits`` is read whenever its messages are shown.
+
+        ``call`` is the number of the tool call by which mcphost carries it out.
+        """
+        self._book.hold(self._share.server, self._connection, request_id, HeldCall(waits, call))
 
     def ended(self) -> None:
         """The agent or the server is gone: requests that wait are not answered any more."""
@@ -196,7 +206,7 @@ class TrafficBook:
         self._shares: dict[str, _Share] = {}
         self._pinned: dict[int, TrafficMessage] = {}
         self._pairing = MessagePairing()
-        self._held: dict[tuple[str, int, RequestId], CallWaits] = {}
+        self._held: dict[tuple[str, int, RequestId], HeldCall] = {}
         self._listening: dict[str, int] = {}
         """The number of the last request that listens, by server."""
         self._numbers = count(1)
@@ -215,13 +225,13 @@ class TrafficBook:
         """The tap for a new session of ``agent``, whose messages are kept under this ``name``."""
         return AgentTap(self, self._share(name), agent)
 
-    def hold(self, server: str, connection: int, request_id: RequestId, waits: CallWaits) -> None:  # for `AgentTap`
+    def hold(self, server: str, connection: int, request_id: RequestId, held: HeldCall) -> None:  # for `AgentTap`
         if len(self._held) >= HELD:
             del self._held[next(iter(self._held))]
-        self._held[server, connection, request_id] = waits
+        self._held[server, connection, request_id] = held
         number = self._pairing.request(server, connection, request_id)
         if number is not None and (message := self._find(number)) is not None:
-            message.waits = waits
+            message.waits, message.call = held
         self._report_added()
 
     def served_from_cache(self, server: str, words: str) -> None:
@@ -441,7 +451,8 @@ class TrafficBook:
         if message.sent and message.facts.method == LISTEN:
             self._replace_listening(message)
         if message.agent and message.sent and message.id is not None and not message.injected:
-            message.waits = self._held.get((message.server, message.connection, message.id), message.waits)
+            held = self._held.get((message.server, message.connection, message.id))
+            message.waits, message.call = held or (message.waits, message.call)
         asked = self._pairing.add(message)
         if asked is None:
             return
@@ -450,6 +461,7 @@ class TrafficBook:
         if is_answer(message):
             message.latency = message.at - asked.at
             request = self._find(asked.number)
+            message.call = request.call if request is not None and message.call is None else message.call
             if request is not None and request.partner is None:
                 request.partner, request.latency = message.number, message.latency
         elif is_cancellation(message) and (request := self._find(asked.number)) is not None:

@@ -161,16 +161,15 @@ def _session(session: AgentSession) -> Iterator[Fact]:
 
 
 def _calls(row: AgentRow) -> Iterator[Fact]:
-    calls = [(call, session) for session in row.sessions for call in session.calls.values()]
-    calls.sort(key=lambda each: each[0].number, reverse=True)
-    for call, session in islice(calls, SHOWN_CALLS):
+    calls = [call for session in row.sessions for call in session.calls.values()]
+    calls.sort(key=lambda each: each.number, reverse=True)
+    for call in islice(calls, SHOWN_CALLS):
         style = "$text-warning" if call.state.waits else ""
-        yield fact(
-            f"call {call.number}", f"{show_line(f'{session.server}:{call.tool}', 80)} · {call_words(call)}", style
-        )
+        yield fact(f"call {call.number}", f"{show_line(f'{call.server}:{call.tool}', 80)} · {call_words(call)}", style)
 
 
 _STATES: Final = {
+    AgentCallState.BEGUN: "begun: its server starts, or lists its tools",
     AgentCallState.WAITING: "waits for you",
     AgentCallState.OVERDUE: "waits for you; the agent may call again",
     AgentCallState.ALLOWED: "allowed",
@@ -181,7 +180,7 @@ _STATES: Final = {
 def call_words(call: AgentCall) -> str:
     """The call's state, and how long it waited for the user and for the server."""
     words = [_STATES.get(call.state, call.state.value)]
-    if call.by == "user" or call.state.waits:
+    if call.waited_for_you is not None and (call.by == "user" or call.state.waits):
         words.append(f"you {duration_text(call.waited_for_you)}")
     if call.waited_for_server is not None:
         words.append(f"server {duration_text(call.waited_for_server)}")

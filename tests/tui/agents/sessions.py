@@ -45,7 +45,7 @@ def session(
 
 def call(of: AgentSession, number: int, tool: str = "git_push", **more: Any) -> AgentCall:
     """A call of this session, which was asked for just now."""
-    made = AgentCall(number, tool, number, time.monotonic(), **more)
+    made = AgentCall(number, tool, number, time.monotonic(), server=of.server, **more)
     of.calls[number] = made
     of.call_count += 1
     return made
