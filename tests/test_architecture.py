@@ -68,10 +68,10 @@ MAY_IMPORT: dict[str, list[str]] = {
     # It gets what it needs of the host, such as decisions, through ports, and is handed transports.
     "serving": ["mcphost.errors", "mcphost.posix", "mcphost.time_slices", "mcphost.config", "mcphost.protocol",
                 "mcphost.transports.base"],
-    # transports.base, auth.ports, serving.ports: ports that a host is handed, values and protocols only.
+    # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
-             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports", "mcphost.serving.ports"],
+             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports", "mcphost.serving"],
     "tui": ["mcphost.errors", "mcphost.posix", "mcphost.config", "mcphost.host", "mcphost.auth.ports",
             "mcphost.imports", "mcphost.manual", *SEEN],
     "demo": ["mcphost.protocol", "mcphost.serving"],

@@ -85,6 +85,9 @@ class Server:
             trimmed("identity", identity, revision), CAPABILITIES, lighthouse.INSTRUCTIONS, fresh_milliseconds=3_600_000
         )
 
+    def prepare(self, then: Callable[[], None]) -> None:
+        then()
+
     def opened(self) -> None:
         self._session.log(LogLevel.INFO, "Good evening. The lamp is lit and the kettle is on.", "keeper")
 

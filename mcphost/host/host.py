@@ -53,6 +53,7 @@ from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 if TYPE_CHECKING:  # imported when they are first used: most runs need none of them
     from mcphost.host.agents.service import AgentService
     from mcphost.host.comparison.observation import ComparisonService
+    from mcphost.host.endpoint.service import EndpointService
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
     from mcphost.host.saved_calls import SavedCallService
@@ -184,6 +185,24 @@ class Host:
         return AgentService(gated, questions, self.traffic, self._calls, self.consent.asks, self._background, self.bus)
 
     @cached_property
+    def endpoint(self) -> EndpointService:
+        """The sessions of agents that mcphost serves."""
+        from mcphost.host.endpoint.service import EndpointContext, EndpointService
+
+        return EndpointService(
+            EndpointContext(
+                version=self._dependencies.version,
+                config=self._config,
+                servers=self.servers,
+                tool_calls=self.tool_calls,
+                requests=self._requests,
+                resources=self.resources,
+                background=self._background,
+                reporting=self._reporting,
+            )
+        )
+
+    @cached_property
     def models(self) -> ModelCatalog:
         """The language models that can be asked in this run; the user too, where there is a screen to write on."""
         from mcphost.host.models import ModelCatalog
@@ -259,6 +278,8 @@ class Host:
         self.servers.cancel()
         if "agents" in self.__dict__:  # else no agent ever came
             self.agents.close()
+        if "endpoint" in self.__dict__:  # likewise
+            self.endpoint.close()
         try:
             await self._background.close()
         finally:

@@ -61,6 +61,9 @@ class ServedContent(Protocol):
 
     def introduction(self, revision: Revision) -> ServerIntroduction: ...
 
+    def prepare(self, then: Callable[[], None]) -> None:
+        """Call ``then`` once the introduction is known, at once or later; ``initialize`` is answered then."""
+
     def opened(self) -> None:
         """The client has ended the handshake."""
 
@@ -83,7 +86,7 @@ class ServerSession:
         self._state, self._has_own_state = state or ClientState(), state is None
         self._client: ClientDeclaration | None = None
         """The declaration of the handshake; None before."""
-        self._opened = self._closed = False
+        self._initializes = self._opened = self._closed = False
         self._level = LogLevel.INFO
         self._subscribed: set[str] = set()
         self._running: dict[RequestKey, ServedRequest] = {}
@@ -94,7 +97,6 @@ class ServerSession:
         self._methods: dict[str, Callable[[ServedRequest], Json | None]] = {
             "ping": lambda request: {},
             "logging/setLevel": self._set_level,
-            "server/discover": self._discover,
             "subscriptions/listen": self._listen,
             "tasks/get": self._tasks.get,
             "tasks/update": self._tasks.update,
@@ -243,13 +245,16 @@ class ServerSession:
             raise _invalid("Send initialize first.")
         if len(self._running) >= OPEN_REQUESTS:
             raise _invalid(f"{OPEN_REQUESTS} requests are open.")
-        if method == "initialize" and self._client is not None:
+        if method == "initialize" and self._initializes:
             raise _invalid("A session has one initialize request.")
         return ServedRequest(self, key, method, params, known)
 
     def _serve(self, request: ServedRequest) -> None:
         if request.method == "initialize":
-            request.finish(self._initialize(request))
+            self._initializes = True
+            self._content.prepare(lambda: self._finish_with(request, self._initialize))
+        elif request.method == "server/discover":
+            self._content.prepare(lambda: self._finish_with(request, self._discover))
         elif request.revision.modern and "requestState" in request.params:
             self._continue(request)
         elif own := self._methods.get(request.method):
@@ -259,6 +264,10 @@ class ServerSession:
                 request.finish(result)
         else:
             self._content.begin(request)
+
+    def _finish_with(self, request: ServedRequest, answer: Callable[[ServedRequest], Json]) -> None:
+        if not (request.over or self._closed):
+            request.finish(answer(request))
 
     def _continue(self, attempt: ServedRequest) -> None:
         """Go on with the request that waits for this attempt."""

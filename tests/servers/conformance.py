@@ -409,6 +409,9 @@ class Content:
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "conformance", "version": "1.0.0"}, CAPABILITIES)
 
+    def prepare(self, then: Callable[[], None]) -> None:
+        then()
+
     def opened(self) -> None:
         pass
 

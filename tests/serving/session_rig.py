@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, Revision
@@ -42,6 +42,9 @@ class SessionRig:
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "rig", "version": "1"}, self.offers, "Be kind.")
+
+    def prepare(self, then: Callable[[], None]) -> None:
+        then()
 
     def _write(self, message: Any, about: RequestKey | None) -> None:
         self.sent.append(message)

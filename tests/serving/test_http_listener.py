@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -34,6 +34,9 @@ class Content:
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "http", "version": "1"}, CAPABILITIES)
+
+    def prepare(self, then: Callable[[], None]) -> None:
+        then()
 
     def opened(self) -> None:
         pass

@@ -247,6 +247,8 @@ class Listings:
         lists = self.tools, self.resources, self.templates, self.prompts
         self._by_kind: dict[CatalogKind, Listing[Any]] = dict(zip(CatalogKind, lists, strict=True))
         self._capabilities: Collection[str] = ()
+        self.begun = False
+        """True while there is a session."""
 
     def __iter__(self) -> Iterator[tuple[CatalogKind, Listing[Any]]]:
         yield from self._by_kind.items()
@@ -260,7 +262,7 @@ class Listings:
 
     def begin(self, capabilities: Collection[str]) -> None:
         """Start with a new session, whose server has these capabilities."""
-        self._capabilities = capabilities
+        self._capabilities, self.begun = capabilities, True
         self.mark_stale(*capabilities)
 
     def mark_stale(self, *features: str) -> None:
@@ -274,7 +276,7 @@ class Listings:
         await asyncio.gather(*(listing.read(client, config) for kind, listing in self if self.declared(kind)))
 
     def clear(self) -> None:
-        self._capabilities = ()
+        self._capabilities, self.begun = (), False
         for _, listing in self:
             listing.clear()
 

@@ -1,0 +1,1 @@
+"""The endpoint: what the configured servers offer, served to agents in sessions of their own."""

@@ -1,0 +1,78 @@
+"""The last that is known of each server: an agent sees no change while a server restarts or does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.servers import Servers
+from mcphost.host.events import EventBus, PromptsChanged, ResourcesChanged, ServerChanged, ServersChanged, ToolsChanged
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.revisions import Revision
+from mcphost.protocol.models.initialization import InitializeResult
+
+
+@dataclass(slots=True)
+class KnownServer:
+    """A server's words about itself, and its usable items of each kind as it listed them last."""
+
+    revision: Revision
+    introduction: InitializeResult
+    items: dict[CatalogKind, Sequence[Any]] = field(default_factory=dict)
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        return self.introduction.capabilities
+
+
+class KnownServers:
+    """All servers that were ready in this run.
+
+    ``changed`` is called with a server and the kind of items that are others now.
+    """
+
+    def __init__(self, servers: Servers, bus: EventBus, changed: Callable[[str, CatalogKind], None]) -> None:
+        self._servers, self._changed = servers, changed
+        self._known: dict[str, KnownServer] = {}
+        bus.observe(
+            lambda event: self._learn(event.server), ServerChanged, ToolsChanged, ResourcesChanged, PromptsChanged
+        )
+        bus.observe(self._forget_removed, ServersChanged)
+        for name in servers:
+            self._learn(name)
+
+    def get(self, server: str) -> KnownServer | None:
+        return self._known.get(server)
+
+    def items(self, server: str, kind: CatalogKind) -> Sequence[Any]:
+        known = self._known.get(server)
+        return () if known is None else known.items.get(kind, ())
+
+    def _learn(self, server: str) -> None:
+        connection = self._servers.get(server)
+        if connection is None or connection.session is None or not connection.listings.begun:
+            return
+        session, known = connection.session, self._known.get(server)
+        if known is None:
+            known = self._known[server] = KnownServer(session.revision, session.server)
+        known.revision, known.introduction = session.revision, session.server
+        for kind in CatalogKind:
+            self._take(known, connection, kind)
+
+    def _take(self, known: KnownServer, connection: Connection, kind: CatalogKind) -> None:
+        listing = connection.listings.of_kind(kind)
+        if listing.freshness is None and connection.listings.declared(kind):
+            return  # not listed yet in this session
+        before, now = known.items.get(kind), listing.items
+        if before is now:
+            return
+        known.items[kind] = now
+        if [each.received for each in before or ()] != [each.received for each in now]:
+            self._changed(connection.name, kind)
+
+    def _forget_removed(self, _: ServersChanged) -> None:
+        for name in [name for name in self._known if name not in self._servers]:
+            del self._known[name]
