@@ -64,6 +64,8 @@ def connected_agents(path: Path) -> Sequence[Mapping[str, Any]]:
 def _row(agent: Mapping[str, Any]) -> tuple[str, ...]:
     columns = ("agent", "server", "program", "pid", "folder", "since", "calls", "waiting")
     texts = {name: "" if agent.get(name) is None else str(agent[name]) for name in columns}
+    if isinstance(served := agent.get("servers"), dict) and served:
+        texts["server"] = ", ".join(map(str, served))
     texts["program"] = Path(texts["program"]).name
     texts["folder"] = str(with_tilde(Path(texts["folder"]))) if texts["folder"] else ""
     with suppress(ValueError, OverflowError, OSError):

@@ -1,1 +1,1 @@
-"""The agents that reach their servers through a tap or gate."""
+"""The agents that reach their servers through mcphost."""

@@ -100,7 +100,7 @@ def card_facts(row: AgentRow, now: float) -> Iterator[Fact]:
     yield from _group("Its entry says", _configuration(row))
     for session in row.sessions[:SHOWN_SERVERS]:
         title = f"{show_line(session.server, 60)} · {session.role}{'' if session.connected else ' · gone'}"
-        yield from _group(title, _session(session))
+        yield from _group(title, _served(session) if session.role == "serve" else _session(session))
     if (more := len(row.sessions) - SHOWN_SERVERS) > 0:
         yield fact("", f"and {more} more servers")
     yield from _group("Last calls", _calls(row))
@@ -143,7 +143,8 @@ def _system(row: AgentRow) -> Iterator[Fact]:
 
 def _configuration(row: AgentRow) -> Iterator[Fact]:
     given = row.facts.given
-    named = f"{show_line(given, 80)} (--as): rules may name it"
+    served = any(session.role == "serve" for session in row.sessions)
+    named = f"{show_line(given, 80)} ({'--as or its token' if served else '--as'}): rules may name it"
     yield fact("name", named if given else "none, for lack of --as: no rule can name it")
 
 
@@ -158,6 +159,21 @@ def _session(session: AgentSession) -> Iterator[Fact]:
     if session.dropped:
         words = f"{session.dropped:,} copies left out: there were too many at once"
         yield fact("traffic", words, "$text-warning")
+
+
+def _served(session: AgentSession) -> Iterator[Fact]:
+    revision = f" · revision {show_line(session.revision, 20)}" if session.revision else ""
+    yield fact("since", f"{since_text(session.since)}{revision}")
+    if session.profile is not None:
+        yield fact("profile", show_line(session.profile, 80))
+    servers = [*session.servers.items()]
+    for number, (entry, server) in enumerate(servers[:SHOWN_SERVERS]):
+        own = "" if server == entry else f" · {show_line(server, 80)}, for this agent alone"
+        yield fact("" if number else "servers", f"{show_line(entry, 60)}{own}")
+    if (more := len(servers) - SHOWN_SERVERS) > 0:
+        yield fact("", f"and {more} more")
+    if not servers:
+        yield fact("servers", "none")
 
 
 def _calls(row: AgentRow) -> Iterator[Fact]:

@@ -72,7 +72,7 @@ class AgentsController:
                 self._for_each(event.sessions, self._host.agents.disconnect)
                 self._app.notify(f"Disconnected “{label}”.", markup=False)
 
-        names = ", ".join(show_line(session.server, 40) for session in sessions)
+        names = ", ".join(show_line(name, 40) for each in sessions for name in (each.servers or [each.server]))
         facts: list[Fact] = [
             fact("ends", names),
             fact("", "The agent loses these servers until it starts them again; its open calls fail."),

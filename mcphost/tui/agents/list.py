@@ -220,7 +220,9 @@ def waiting_words(row: AgentRow) -> str:
     """The calls that wait for the user, by name, or that none will."""
     if row.declining:
         return "muted: M listens again"
-    tools = [call.tool for session in row.sessions for call in session.calls.values() if call.state.waits]
+    several = len({server for session in row.sessions for server in (session.servers or [session.server])}) > 1
+    waiting = [call for session in row.sessions for call in session.calls.values() if call.state.waits]
+    tools = [f"{call.server}:{call.tool}" if several else call.tool for call in waiting]
     return f"asks: {show_line(', '.join(tools[:4]), 60)}" if tools else ""
 
 
@@ -231,5 +233,5 @@ def since_text(moment: float) -> str:
 
 
 def _search_text(row: AgentRow) -> SearchText:
-    servers = " ".join(session.server for session in row.sessions)
+    servers = " ".join(name for session in row.sessions for name in (session.server, *session.servers))
     return SearchText(row.facts.label, servers, more=row.facts.folder)

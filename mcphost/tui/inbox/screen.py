@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import ClassVar, Final, NamedTuple
 
@@ -11,6 +13,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.questions import SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import WithdrawnQuestion
@@ -20,7 +23,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import agent_call, cause, limit_words, url_elicitation_origin, wait_words
 from mcphost.tui.inbox.question_kinds import kind_of, words_of
 from mcphost.tui.kit.framed import ListScreen
-from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined, WithdrawnRemoved
+from mcphost.tui.kit.messages import AgentMuteToggled, MuteToggled, QuestionsDeclined, WithdrawnRemoved
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -28,6 +31,7 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 class RowKind(Enum):
     QUESTION = "question"
+    FOLDED = "more questions of an agent"
     URL = "page"
     ANSWER = "answer of a model"
     WITHDRAWN = "withdrawn"
@@ -49,12 +53,22 @@ class InboxRow:
     """The time until which it can be answered or continued."""
     by_server: bool = False
     """True if the server asked, not the user or a model."""
-    by_agent: bool = False
+    agent: tuple[str, int | None] | None = None
+    """The label and process of the agent that asked."""
+    sessions: tuple[int, ...] = ()
+    """The connected sessions of that agent."""
+    folded: tuple[InboxRow, ...] = ()
+    """The rows that this one stands for."""
+
+    @property
+    def questions(self) -> tuple[int, ...]:
+        """The numbers of the questions that wait in this row."""
+        return tuple(each.number for each in (self.folded or (self,)))
 
     @property
     def limited(self) -> bool:
         """True if it expires, or the agent that asked may go on."""
-        return self.limit.startswith("until") or (bool(self.limit) and self.by_agent)
+        return self.limit.startswith("until") or (bool(self.limit) and self.agent is not None)
 
     @property
     def key(self) -> tuple[RowKind, str, int]:
@@ -86,7 +100,39 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
     if (call := agent_call(host, question)) is not None:
         limit = wait_words(call)
     about = question.server, waiting.number, mark, words, why, age, limit
-    return InboxRow(RowKind.QUESTION, *about, by_server, by_agent=call is not None)
+    agent: AgentFacts | None = getattr(question, "agent", None)
+    if agent is None:
+        return InboxRow(RowKind.QUESTION, *about, by_server)
+    named = agent.label, agent.pid
+    sessions = (each.number for each in host.agents.sessions if (each.agent.label, each.agent.pid) == named)
+    return InboxRow(RowKind.QUESTION, *about, by_server, (show_line(agent.label, 40), agent.pid), tuple(sessions))
+
+
+def folded(rows: Iterable[InboxRow], unfolded: Collection[tuple[str, int | None]] = ()) -> list[InboxRow]:
+    """The rows with at most `SHOWN_QUESTIONS` of each agent, and one row for its others."""
+    shown, others = list[InboxRow](), dict[tuple[str, int | None], list[InboxRow]]()
+    counts = Counter[tuple[str, int | None]]()
+    place = 0
+    for row in rows:
+        if row.agent is not None and row.agent not in unfolded:
+            counts[row.agent] += 1
+            if counts[row.agent] > SHOWN_QUESTIONS:
+                others.setdefault(row.agent, []).append(row)
+                continue
+        shown.append(row)
+        place += row.kind is RowKind.QUESTION
+    return [*shown[:place], *map(_folded, others.values()), *shown[place:]]
+
+
+def _folded(rows: Sequence[InboxRow]) -> InboxRow:
+    first = rows[0]
+    if len(rows) == 1 or first.agent is None:
+        return first
+    label, pid = first.agent
+    words = f"{len(rows):,} more of {label}"
+    return replace(
+        first, kind=RowKind.FOLDED, server=label, number=pid or 0, mark="⋯", words=words, limit="", folded=tuple(rows)
+    )
 
 
 def _withdrawn(host: Host, withdrawn: WithdrawnQuestion) -> InboxRow:
@@ -106,6 +152,8 @@ def _answers(host: Host) -> Iterator[InboxRow]:
             yield InboxRow(RowKind.ANSWER, sampling.server, number, "◐", words, cause(host, asked, timed=True))
 
 
+_WAITS: Final = (RowKind.QUESTION, RowKind.FOLDED)
+
 EMPTY: Final = (
     "Nothing waits for you.\nQuestions of your calls open at once. "
     "What servers ask unprompted waits here, and what you put off with p."
@@ -114,6 +162,8 @@ EMPTY_ROWS: Final = 6
 """Rows of a list that says why it is empty."""
 DETAIL_ROWS: Final = 4
 """Rows of the details and the line above them."""
+SHOWN_QUESTIONS: Final = 5
+"""Questions of one agent that have rows of their own: an agent that asks without end must not hide all others."""
 NARROW: Final = 100
 """Columns below which the cause of a question is shown only below the list."""
 
@@ -122,8 +172,9 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     """Lists the rows that ``read`` returns; dismissed with the row to open."""
 
     HELP = (
-        "Every question that waits for you, oldest first. ◐ is under way: a page that you opened, an answer that "
-        "you left. ◌ is over: a question that ended before you answered, and how it ended. Calls do not time out "
+        "Every question that waits for you, oldest first. Of an agent that asks much, the first few have rows of their "
+        "own, and one row stands for the others. ◐ is under way: a page that you opened, an answer that you left. "
+        "◌ is over: a question that ended before you answered, and how it ended. Calls do not time out "
         "while a question waits; where a page must be visited in time, the time is beside it."
     )
 
@@ -131,9 +182,9 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
         Binding("n", "decline", "decline", id="inbox.decline", tooltip="Decline this one"),
         Binding("x", "cancel", "cancel", id="inbox.cancel", tooltip="Close without an answer; remove what is over"),
         Binding(
-            "N", "decline_all", "decline all", id="inbox.all", tooltip="Decline everything that this server has asked"
+            "N", "decline_all", "decline all", id="inbox.all", tooltip="Decline all that this server or agent asked"
         ),
-        Binding("M", "mute", "mute", id="inbox.mute", tooltip="Decline all this server asks until exit, or listen"),
+        Binding("M", "mute", "mute", id="inbox.mute", tooltip="Decline all that it asks until exit, or listen"),
         Binding("escape,f2", "back", "back", id="inbox.back", tooltip="Close the inbox"),
         HELP_BINDING,
     ]
@@ -148,6 +199,7 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     def __init__(self, read: Callable[[], Iterable[InboxRow]]) -> None:
         super().__init__("Inbox", "", EMPTY)
         self._read = read
+        self._unfolded: set[tuple[str, int | None]] = set()
         self._widths = widths_of([])
 
     def row(self, item: InboxRow, width: int) -> Content:
@@ -161,10 +213,10 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
 
     def refresh_rows(self) -> None:
         """Update the rows and their times."""
-        rows = list(self._read())
+        rows = folded(self._read(), self._unfolded)
         self._widths = widths_of(rows)
         self.list.show_items(rows, keep=lambda row: row.key)
-        waiting = sum(row.kind is RowKind.QUESTION for row in rows)
+        waiting = sum(len(row.questions) for row in rows if row.kind in _WAITS)
         self.frame.border_title = f"Inbox · {waiting} waiting for you" if waiting else "Inbox · nothing waits"
         self.fit_height((len(rows) + 1 if rows else EMPTY_ROWS) + DETAIL_ROWS)
         self.show_details()
@@ -175,6 +227,9 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
             self.action_mute()
         elif event.item.kind is RowKind.WITHDRAWN:
             self.app.bell()
+        elif event.item.kind is RowKind.FOLDED and event.item.agent is not None:
+            self._unfolded.add(event.item.agent)
+            self.refresh_rows()
         else:
             self.dismiss(event.item)
 
@@ -184,29 +239,34 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
         if action == "cancel" and row is not None and row.kind is RowKind.WITHDRAWN:
             return True
         if action in ("decline", "cancel", "decline_all"):
-            return row is not None and row.kind is RowKind.QUESTION
-        return action != "mute" or (row is not None and (row.by_server or row.kind is RowKind.MUTED))
+            return row is not None and row.kind in _WAITS
+        mutes = row is not None and (row.by_server or row.kind is RowKind.MUTED or bool(row.sessions))
+        return action != "mute" or mutes
 
     def action_decline(self) -> None:
         if self.rows.item is not None:
-            self.post_message(QuestionsDeclined((self.rows.item.number,)))
+            self.post_message(QuestionsDeclined(self.rows.item.questions))
 
     def action_cancel(self) -> None:
         """Close the question without an answer; remove one that is over."""
         if self.rows.item is not None and self.rows.item.kind is RowKind.WITHDRAWN:
             self.post_message(WithdrawnRemoved(self.rows.item.number))
         elif self.rows.item is not None:
-            self.post_message(QuestionsDeclined((self.rows.item.number,), cancelled=True))
+            self.post_message(QuestionsDeclined(self.rows.item.questions, cancelled=True))
 
     def action_decline_all(self) -> None:
         chosen = self.rows.item
         if chosen is not None:
-            same = (row for row in self.list.all if (row.kind, row.server) == (chosen.kind, chosen.server))
-            self.post_message(QuestionsDeclined(tuple(row.number for row in same)))
+            rows = [row for row in self.list.all if row.kind in _WAITS]
+            by = "server" if chosen.agent is None else "agent"
+            same = (row for row in rows if getattr(row, by) == getattr(chosen, by))
+            self.post_message(QuestionsDeclined(tuple(number for row in same for number in row.questions)))
 
     def action_mute(self) -> None:
-        """Decline everything the server asks, or ask the user again."""
-        if self.rows.item is not None:
+        """Decline everything the server or the agent asks, or ask the user again."""
+        if self.rows.item is not None and self.rows.item.sessions:
+            self.post_message(AgentMuteToggled(self.rows.item.sessions, True))
+        elif self.rows.item is not None:
             self.post_message(MuteToggled(self.rows.item.server, self.rows.item.kind is not RowKind.MUTED))
 
     def show_details(self) -> None:
@@ -228,9 +288,11 @@ def _keys(row: InboxRow | None) -> str:
         return "M listen again · esc back"
     if row.kind in (RowKind.URL, RowKind.ANSWER):
         return "enter open · esc back"
+    if row.kind is RowKind.FOLDED:
+        return "enter list them · n decline these · N decline all · M mute · esc back"
     if row.kind is RowKind.WITHDRAWN:
         return "x remove · M mute · esc back"
-    mute = " · M mute" if row.by_server else ""
+    mute = " · M mute" if row.by_server or row.sessions else ""
     return f"enter open · n decline · x cancel · N decline all{mute} · esc back"
 
 

@@ -92,3 +92,10 @@ def test_other_answers_are_explained(answer: bytes, code: int, said: str, capsys
 def test_without_a_screen_there_is_nothing_to_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agents"]) == 3
     assert "start mcphost in a terminal" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_served_agent_is_listed_with_its_servers(capsys: pytest.CaptureFixture[str]) -> None:
+    served = {**AGENT, "role": "serve", "server": "mcphost", "servers": {"git": "git@claude-code", "files": "files"}}
+    with screen(listed(served)):
+        assert main(["agents"]) == 0
+    assert "claude-code  git, files  node" in capsys.readouterr().out

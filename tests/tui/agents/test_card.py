@@ -7,7 +7,7 @@ import pytest
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.session import AgentCallState, AgentSession
 from mcphost.tui.agents.card import SHOWN_CALLS, card_facts
-from mcphost.tui.agents.list import AgentRow
+from mcphost.tui.agents.list import AgentRow, details_of
 from mcphost.tui.kit.facts_table import FactsTable
 from tests.tui.agents.sessions import call, claude, session
 
@@ -51,3 +51,13 @@ def test_a_card_shows_the_last_calls_with_their_waits() -> None:
 def test_a_card_obeys_no_text_of_the_agent() -> None:
     hostile = claude(claimed="\x1b]0;x\x07", version="‮", program="/tmp/\x1b[2J", folder="/tmp/\n\n")
     assert not {"\x1b", "‮"} & set(card(session(1, "\x1b[2J", hostile)))
+
+
+def test_a_served_agent_shows_its_profile_and_the_servers_it_uses() -> None:
+    served = AgentSession(1, "serve", "mcphost", claude(), servers=["git", "files"], profile="work", since=time.time())
+    served.servers["git"] = "git@claude-code"
+    call(served, 7).server = "git"
+    text = card(served)
+    assert all(each in text for each in ("mcphost · serve", "work", "git · git@claude-code, for this agent alone"))
+    assert "git:git_push" in text
+    assert next(line for line in details_of(AgentRow((served,))) if "asks" in line) == "asks: git:git_push"

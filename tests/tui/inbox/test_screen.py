@@ -10,7 +10,7 @@ import pytest
 from mcphost.host.consent.questions import RootsQuestion
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.elicitation.server_question import ServerQuestionScreen
-from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, inbox_row, widths_of
+from mcphost.tui.inbox.screen import SHOWN_QUESTIONS, InboxRow, InboxScreen, RowKind, folded, inbox_row, widths_of
 from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.roots.screen import RootsScreen
@@ -182,3 +182,25 @@ async def test_an_empty_list_offers_only_keys_that_do_something() -> None:
         assert not {"open", "filter", "cancel", "again"} & {
             each.binding.action for each in stage.app.screen.active_bindings.values() if each.enabled
         }
+
+
+CLAUDE = ("claude-code", 7)
+
+
+def row(number: int, agent: tuple[str, int | None] | None = CLAUDE, kind: RowKind = RowKind.QUESTION) -> InboxRow:
+    return InboxRow(kind, "git", number, "?", "run push", agent=agent, sessions=(3,))
+
+
+@pytest.mark.hostile("P09")
+def test_an_agent_that_asks_much_has_one_row_for_what_follows() -> None:
+    rows = [*(row(number) for number in range(42)), row(50, ("codex", 8)), row(1, None, RowKind.MUTED)]
+    found = folded(rows)
+    assert [each.kind.name for each in found] == ["QUESTION"] * (SHOWN_QUESTIONS + 1) + ["FOLDED", "MUTED"]
+    more = found[-2]
+    assert (more.words, more.questions, more.sessions) == ("37 more of claude-code", (*range(5, 42),), (3,))
+
+
+def test_the_questions_of_an_agent_are_unfolded_on_demand() -> None:
+    rows = [row(number) for number in range(42)]
+    assert folded(rows, {CLAUDE}) == rows
+    assert folded(rows[: SHOWN_QUESTIONS + 1]) == rows[: SHOWN_QUESTIONS + 1]
