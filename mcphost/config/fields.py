@@ -21,6 +21,7 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
 """An environment variable that a process may get; a reference names only those of `VARIABLE`."""
 BINDING_ID = re.compile(r"[a-z][a-z_-]{0,30}(?:\.[a-z_-]{1,30})?")
+ALIAS = re.compile(r"(?=.{1,8}$)[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*")
 _REVISION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -209,6 +210,11 @@ Variable = Annotated[
     str, _matching(re.compile(VARIABLE), "is not a name that ${NAME} can have"), _as_pattern(re.compile(VARIABLE))
 ]
 Name = Annotated[str, AfterValidator(server_name), _as_pattern(_NAME)]
+Alias = Annotated[
+    str,
+    _matching(ALIAS, "is not an alias: 1 to 8 letters and digits, with single '_' or '-' between them"),
+    _as_pattern(ALIAS),
+]
 Pattern = Annotated[str, AfterValidator(_pattern), InSchema(minLength=1, format="regex")]
 """A regular expression as in JSON Schema: it may match anywhere in a text."""
 Revision = Annotated[

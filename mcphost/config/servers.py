@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from mcphost.config.fields import (
+    Alias,
     ConfigTable,
     Count,
     Distinct,
@@ -225,6 +226,9 @@ class ServerConfig(ConfigTable):
     """The folders the server may know of."""
     log_level: LogLevel | None = None
     """The least severe log message the server should send; absent: the server decides."""
+
+    alias: Alias | None = None
+    """The start of its tools' names for agents that ``mcphost serve`` gives several servers; absent: from its name."""
 
     capabilities: CapabilitiesConfig = CapabilitiesConfig.model_construct()
     """The features that the server is offered."""
