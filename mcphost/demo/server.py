@@ -28,7 +28,7 @@ from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import Json, RequestKey, ServedRequest
-from mcphost.serving.session import CACHEABLE, ServerSession
+from mcphost.serving.session import CACHEABLE, ServedContent, ServerSession
 
 PAGE_TOOLS = 15  # so that the demo's list has two pages
 TOOLS = (*results.TOOLS, *progress.TOOLS, *server_requests.TOOLS, *state_changes.TOOLS)
@@ -46,7 +46,7 @@ FRESH_MILLISECONDS = {"resources/templates/list": 600_000, "prompts/list": 600_0
 """Milliseconds for which results that do not change are fresh; all others are so for a minute."""
 
 
-class Server:
+class Server(ServedContent):
     """One client's lighthouse."""
 
     def __init__(self, source: IO[bytes], sink: IO[bytes]) -> None:
@@ -84,9 +84,6 @@ class Server:
         return ServerIntroduction(
             trimmed("identity", identity, revision), CAPABILITIES, lighthouse.INSTRUCTIONS, fresh_milliseconds=3_600_000
         )
-
-    def prepare(self, then: Callable[[], None]) -> None:
-        then()
 
     def opened(self) -> None:
         self._session.log(LogLevel.INFO, "Good evening. The lamp is lit and the kettle is on.", "keeper")

@@ -9,7 +9,6 @@ Specification: basic/transports, Streamable HTTP, of every revision since 2025-0
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +33,7 @@ from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in
 from mcphost.serving.client_state import ClientState
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, declaration_in, has_metadata
 from mcphost.serving.served_request import Json, RequestKey
-from mcphost.serving.session import ServedContent, ServerSession
+from mcphost.serving.session import ServedContent, ServerSession, encoded
 from mcphost.time_slices import in_turns
 
 PATH: Final = "/mcp"
@@ -337,7 +336,7 @@ def _failure(error: RpcError, key: Any = None) -> web.Response:
 
 
 def _json_response(message: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(body=_encoded(message), status=status, content_type="application/json", headers=headers)
+    return web.Response(body=encoded(message), status=status, content_type="application/json", headers=headers)
 
 
 async def _respond(
@@ -362,7 +361,7 @@ async def _stream(
     await response.prepare(request)
     message = first[0] if first else await stream.get()
     while message is not None:
-        await response.write(b"event: message\ndata: " + _encoded(message) + b"\n\n")
+        await response.write(b"event: message\ndata: " + encoded(message) + b"\n\n")
         if until_answer and _is_answer(message):
             break
         message = await stream.get()
@@ -373,7 +372,3 @@ async def _stream(
 def _is_answer(message: Any) -> bool:
     """True for a response, or a batch of them."""
     return isinstance(message, list) or "method" not in message
-
-
-def _encoded(message: Any) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -7,6 +7,8 @@ Specification: basic/lifecycle, basic/utilities, server; 2026-07-28 basic/patter
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -31,7 +33,7 @@ from mcphost.serving.negotiation import (
 )
 from mcphost.serving.rounds import answer_asks
 from mcphost.serving.served_request import ClientAnswer, Json, RequestKey, ServedRequest, log_message
-from mcphost.serving.subscriptions import SubscriptionStreams
+from mcphost.serving.subscriptions import SUBSCRIBED_ITEMS, SubscriptionStreams
 from mcphost.serving.tasks import ServedTask
 
 OPEN_REQUESTS: Final = 1_000
@@ -52,26 +54,47 @@ CACHEABLE: Final = frozenset(
 MODERN_MEMBERS: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
 """Members of results that only the modern revisions have."""
 
+_log = logging.getLogger(__name__)
 
 Write = Callable[[Any, RequestKey | None], None]
 
 
 class ServedContent(Protocol):
-    """The server's content, which a session calls; nothing of it may wait."""
+    """The server's content, which a session calls; nothing of it may wait. Derive from it to leave out notices."""
 
     def introduction(self, revision: Revision) -> ServerIntroduction: ...
 
     def prepare(self, then: Callable[[], None]) -> None:
         """Call ``then`` once the introduction is known, at once or later; ``initialize`` is answered then."""
-
-    def opened(self) -> None:
-        """The client has ended the handshake."""
+        then()
 
     def begin(self, request: ServedRequest) -> None:
         """Begin to serve a request for lists, tools, resources, prompts or completions.
 
         Raises RpcError to refuse it. Results have the shape of the newest revision.
         """
+
+    # Notices.
+
+    def opened(self) -> None:
+        """The client has ended the handshake."""
+        return
+
+    def level_changed(self, level: LogLevel) -> None:
+        """The client of a handshake wants log messages of this level or above; at first of INFO."""
+        return
+
+    def subscriptions_changed(self, uris: frozenset[str]) -> None:
+        """The client is subscribed to these resources now, in one way or the other."""
+        return
+
+    def roots_changed(self) -> None:
+        """The client has other roots than before."""
+        return
+
+    def closed(self) -> None:
+        """The client is gone; nothing follows."""
+        return
 
 
 class ServerSession:
@@ -92,7 +115,7 @@ class ServerSession:
         self._running: dict[RequestKey, ServedRequest] = {}
         self._asked: dict[str, ServedRequest] = {}
         self._rounds, self._tasks = self._state.rounds, self._state.tasks
-        self._subscriptions = SubscriptionStreams(self.send)
+        self._subscriptions = SubscriptionStreams(self.send, self._subscriptions_changed)
         self._state.observers.append(self._announce_task)
         self._methods: dict[str, Callable[[ServedRequest], Json | None]] = {
             "ping": lambda request: {},
@@ -112,9 +135,13 @@ class ServerSession:
         try:
             value = parse(line, JSON_DEPTH)
         except Refused as refused:
-            self._refuse(RpcError(ErrorCode.PARSE_ERROR, f"This line was not read: {refused}."))
+            self.refuse_unread(str(refused))
         else:
             self.take(value)
+
+    def refuse_unread(self, reason: str) -> None:
+        """Answer a message that could not be parsed."""
+        self._refuse(RpcError(ErrorCode.PARSE_ERROR, f"This message was not read: {reason}."))
 
     def take(self, value: Any) -> None:
         """Take a parsed message, or a batch."""
@@ -133,14 +160,18 @@ class ServerSession:
 
     def close(self) -> None:
         """The client is gone, or goes: end everything."""
+        if self._closed:
+            return
         self._subscriptions.close()
         self._closed = True
         self._state.observers.remove(self._announce_task)
-        if self._has_own_state:
-            self._state.close()
         for request in list(self._running.values()):
             request.cancel()
         self._running.clear()
+        self._note_subscriptions(frozenset())
+        if self._has_own_state:
+            self._state.close()
+            self._content.closed()
 
     # From the content.
 
@@ -228,6 +259,9 @@ class ServerSession:
             self._serve(request)
         except RpcError as error:
             request.fail(error)
+        except Exception:  # a fault in serving one request ends neither the session nor the others in it
+            _log.exception("a client's request failed: %s", request.method)
+            request.fail(RpcError(ErrorCode.INTERNAL_ERROR, "The server failed here; its log says how."))
 
     def _opened_request(self, key: RequestKey, message: Json) -> ServedRequest:
         method, params = message["method"], message.get("params")
@@ -250,6 +284,9 @@ class ServerSession:
         return ServedRequest(self, key, method, params, known)
 
     def _serve(self, request: ServedRequest) -> None:
+        uri = request.params.get("uri")
+        if request.method == "resources/subscribe" and len(self._subscribed - {uri}) >= SUBSCRIBED_ITEMS:
+            raise InvalidParamsError(f"This client is subscribed to {SUBSCRIBED_ITEMS} resources already.")
         if request.method == "initialize":
             self._initializes = True
             self._content.prepare(lambda: self._finish_with(request, self._initialize))
@@ -292,6 +329,8 @@ class ServerSession:
         if method == "notifications/initialized" and self._client is not None and not self._opened:
             self._opened = True
             self._content.opened()
+        elif method == "notifications/roots/list_changed" and self._opened:
+            self._content.roots_changed()
         elif method == "notifications/cancelled":
             key = _valid_id(params.get("requestId"))
             if key is not None and (request := self._running.pop(key, None)):
@@ -319,7 +358,7 @@ class ServerSession:
     def _answer(self, request: ServedRequest, key: RequestKey, outcome: Json) -> None:
         self._running.pop(key, None)
         if "result" in outcome:
-            self._note_subscription(request)
+            self._subscribe(request)
             outcome = {"result": self._shaped(request, outcome["result"])}
         elif request.revision.modern and outcome["error"]["code"] == ErrorCode.RESOURCE_NOT_FOUND:
             outcome = {"error": {**outcome["error"], "code": int(ErrorCode.INVALID_PARAMS)}}
@@ -347,12 +386,22 @@ class ServerSession:
         hints = fresh if request.method in CACHEABLE and result.get("resultType") != "input_required" else {}
         return {"resultType": "complete", **hints, **result, "_meta": meta}
 
-    def _note_subscription(self, request: ServedRequest) -> None:
+    def _subscribe(self, request: ServedRequest) -> None:
         uri = request.params.get("uri")
         if request.method == "resources/subscribe" and isinstance(uri, str):
             self._subscribed.add(uri)
         elif request.method == "resources/unsubscribe" and isinstance(uri, str):
             self._subscribed.discard(uri)
+        else:
+            return
+        self._subscriptions_changed()
+
+    def _subscriptions_changed(self) -> None:
+        self._note_subscriptions(self._subscriptions.uris | self._subscribed)
+
+    def _note_subscriptions(self, uris: frozenset[str]) -> None:
+        if self._state.subscribe(self, uris):
+            self._content.subscriptions_changed(self._state.subscribed)
 
     # Methods of the session itself.
 
@@ -375,6 +424,7 @@ class ServerSession:
 
     def _set_level(self, request: ServedRequest) -> Json:
         self._level = log_level(request.params.get("level"))
+        self._content.level_changed(self._level)
         return {}
 
     def _listen(self, request: ServedRequest) -> None:
@@ -389,6 +439,10 @@ class ServerSession:
             self._subscriptions.task_changed(task.whole())
         else:
             self.send({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task.summary()})
+
+
+def encoded(message: Any) -> bytes:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _asked_by(message: Any) -> RequestKey | None:

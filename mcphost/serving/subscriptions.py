@@ -18,16 +18,27 @@ SUBSCRIPTION_ID: Final = f"{META_PREFIX}subscriptionId"
 OPEN_LISTENERS: Final = 16
 """Streams of one client: it needs one, and a second while it changes the filter."""
 
+SUBSCRIBED_ITEMS: Final = 1_000
+"""Resources of a session, or entries of a filter: more than any person watches."""
+
 URIS: Final = "resourceSubscriptions"
 TASKS: Final = "taskIds"
 
 
 class SubscriptionStreams:
-    """The open ``subscriptions/listen`` requests of one client; ``send`` writes a message."""
+    """The open ``subscriptions/listen`` requests of one client.
 
-    def __init__(self, send: Callable[[Any, RequestKey], None]) -> None:
-        self._send = send
+    ``send`` writes a message; ``changed`` is called when `uris` may have changed.
+    """
+
+    def __init__(self, send: Callable[[Any, RequestKey], None], changed: Callable[[], object]) -> None:
+        self._send, self._changed = send, changed
         self._open: dict[RequestKey, tuple[ServedRequest, Json]] = {}
+
+    @property
+    def uris(self) -> frozenset[str]:
+        """The resources whose changes are announced."""
+        return frozenset().union(*(honoured.get(URIS, ()) for _, honoured in self._open.values()))
 
     def listen(self, request: ServedRequest, capabilities: Mapping[str, Any]) -> None:
         """Announce what this server can, from now on. Raises RpcError."""
@@ -44,6 +55,7 @@ class SubscriptionStreams:
         self._open[key] = request, honoured
         request.on_cancel = lambda: self._forget(key)
         self._announce(key, "notifications/subscriptions/acknowledged", {"notifications": honoured})
+        self._changed()
 
     def list_changed(self, kind: str) -> None:
         for key, (_, wanted) in self._open.items():
@@ -70,6 +82,7 @@ class SubscriptionStreams:
 
     def _forget(self, key: RequestKey) -> None:
         del self._open[key]
+        self._changed()
 
     def _announce(self, key: RequestKey, method: str, params: Json) -> None:
         stamped = params | {"_meta": {SUBSCRIPTION_ID: key}}
@@ -81,7 +94,7 @@ def _honoured(wanted: Json, capabilities: Mapping[str, Any]) -> Json:
     kinds = [kind for kind in ("tools", "prompts", "resources") if as_dict(capabilities.get(kind)).get("listChanged")]
     honoured: Json = {name: True for kind in kinds if wanted.get(name := f"{kind}ListChanged") is True}
     if URIS in wanted and as_dict(capabilities.get("resources")).get("subscribe"):
-        honoured[URIS] = texts_in(wanted[URIS])
+        honoured[URIS] = texts_in(wanted[URIS])[:SUBSCRIBED_ITEMS]
     if TASKS in wanted and has_extension(TASKS_EXTENSION, capabilities):
-        honoured[TASKS] = texts_in(wanted[TASKS])
+        honoured[TASKS] = texts_in(wanted[TASKS])[:SUBSCRIBED_ITEMS]
     return honoured

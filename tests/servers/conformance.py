@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.serving.http_listener import PATH, HttpListener
+from mcphost.serving.http_listener import PATH, HttpContent, HttpListener
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, Json, ServedRequest
@@ -395,7 +395,7 @@ async def change_prompts(served: Content, request: ServedRequest) -> Json:
     return {"content": [text("done")]}
 
 
-class Content:
+class Content(HttpContent):
     """The content of all clients."""
 
     def __init__(self) -> None:
@@ -408,12 +408,6 @@ class Content:
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "conformance", "version": "1.0.0"}, CAPABILITIES)
-
-    def prepare(self, then: Callable[[], None]) -> None:
-        then()
-
-    def opened(self) -> None:
-        pass
 
     def input_schema(self, tool: str) -> Json:
         return TOOLS[tool][0] if tool in TOOLS else {}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, Revision
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.serving.client_state import ClientState
 from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import RequestKey, ServedRequest
-from mcphost.serving.session import ServerSession
+from mcphost.serving.session import ServedContent, ServerSession
 
 Json = dict[str, Any]
 
@@ -26,7 +27,7 @@ ALL: Json = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}
 QUESTION: Json = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
 
-class SessionRig:
+class SessionRig(ServedContent):
     """``begun`` are the requests that the content has to serve, the newest last."""
 
     def __init__(self, revision: Revision, capabilities: Mapping[str, Any] = ALL) -> None:
@@ -36,6 +37,8 @@ class SessionRig:
         self.sent: list[Any] = []
         self.now = 0.0
         self.openings = 0
+        self.told: list[Any] = []
+        """The notices to the content, other than `opened`."""
         self.state = ClientState(lambda: self.now)
         self.session = ServerSession(self, self._write, self.state)
         self._last = 0
@@ -43,14 +46,23 @@ class SessionRig:
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "rig", "version": "1"}, self.offers, "Be kind.")
 
-    def prepare(self, then: Callable[[], None]) -> None:
-        then()
-
     def _write(self, message: Any, about: RequestKey | None) -> None:
         self.sent.append(message)
 
     def opened(self) -> None:
         self.openings += 1
+
+    def level_changed(self, level: LogLevel) -> None:
+        self.told.append(level)
+
+    def subscriptions_changed(self, uris: frozenset[str]) -> None:
+        self.told.append(set(uris))
+
+    def roots_changed(self) -> None:
+        self.told.append("roots")
+
+    def closed(self) -> None:
+        self.told.append("closed")
 
     def begin(self, request: ServedRequest) -> None:
         self.begun.append(request)

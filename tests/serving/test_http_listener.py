@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, REVISIONS, V2025_03_26, Revision
 from mcphost.protocol.limits import MESSAGE_BYTES
-from mcphost.serving.http_listener import PATH, SESSION_HEADER, HttpListener
+from mcphost.serving.http_listener import PATH, SESSION_HEADER, HttpContent, HttpListener
 from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, Json, ServedRequest
 from tests.serving.session_rig import ALL, CAPABILITIES
@@ -25,7 +25,7 @@ HTTP_REVISIONS = pytest.mark.parametrize(
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
-class Content:
+class Content(HttpContent):
     """Does as the tool's name says: `now`, `later` with progress, `ask`, or `never`."""
 
     def __init__(self) -> None:
@@ -34,12 +34,6 @@ class Content:
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return ServerIntroduction({"name": "http", "version": "1"}, CAPABILITIES)
-
-    def prepare(self, then: Callable[[], None]) -> None:
-        then()
-
-    def opened(self) -> None:
-        pass
 
     def input_schema(self, tool: str) -> Json:
         region = {"type": "string", "x-mcp-header": "Region"}

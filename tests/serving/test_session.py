@@ -23,7 +23,7 @@ from mcphost.serving.negotiation import RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
 from mcphost.serving.served_request import ClientAnswer, ClientAsk
-from mcphost.serving.subscriptions import SUBSCRIPTION_ID
+from mcphost.serving.subscriptions import SUBSCRIBED_ITEMS, SUBSCRIPTION_ID
 from mcphost.serving.tasks import LONGEST_MILLISECONDS
 from tests.serving.session_rig import QUESTION, Json, SessionRig
 
@@ -864,3 +864,57 @@ def test_tasks_need_the_extension_on_each_request(method: str, params: Json) -> 
 @server("STASK-56")
 def test_the_time_of_a_task_is_bounded() -> None:
     assert task(SessionRig(V2025_11_25).open(), ttl=10**12)["ttl"] == LONGEST_MILLISECONDS
+
+
+# Notices to the content.
+
+
+@handshake
+def test_a_level_is_reported_to_the_content(revision: Revision) -> None:
+    rig = SessionRig(revision).open()
+    rig.ask("logging/setLevel", {"level": "debug"})
+    rig.ask("logging/setLevel", {"level": "loud"})
+    assert rig.told == [LogLevel.DEBUG]
+
+
+@server("SROOT-02")
+@handshake
+def test_changed_roots_are_reported_to_the_content(revision: Revision) -> None:
+    rig = SessionRig(revision).open()
+    rig.notify("notifications/roots/list_changed")
+    assert rig.told == ["roots"]
+
+
+def test_subscriptions_of_both_ways_are_reported_together() -> None:
+    rig = SessionRig(V2025_11_25).open()
+    rig.start("resources/subscribe", {"uri": "a:1"})
+    rig.begun[-1].finish({})
+    rig.start("resources/subscribe", {"uri": "a:2"})
+    rig.begun[-1].fail(RpcError(-32002, "none"))
+    rig.revision = V2026_07_28
+    first = rig.start("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["a:1", "a:3"]}})
+    rig.start("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["a:3"]}})
+    rig.notify("notifications/cancelled", {"requestId": first})
+    rig.revision = V2025_11_25
+    rig.start("resources/unsubscribe", {"uri": "a:1"})
+    rig.begun[-1].finish({})
+    rig.session.close()
+    assert rig.told == [{"a:1"}, {"a:1", "a:3"}, {"a:3"}, set()]
+
+
+def test_subscriptions_are_bounded() -> None:
+    rig = SessionRig(V2025_11_25).open()
+    for number in range(SUBSCRIBED_ITEMS):
+        rig.start("resources/subscribe", {"uri": f"a:{number}"})
+        rig.begun[-1].finish({})
+    assert code(rig.ask("resources/subscribe", {"uri": "b:1"})) == -32602
+    rig.start("resources/subscribe", {"uri": "a:1"})
+    assert len(rig.begun) == SUBSCRIBED_ITEMS + 1
+
+
+def test_a_fault_in_serving_a_request_is_an_error_of_that_request(caplog: pytest.LogCaptureFixture) -> None:
+    rig = SessionRig(V2025_11_25).open()
+    rig.begun = ()  # type: ignore[assignment]  # which has no append
+    assert code(rig.ask("tools/list")) == -32603
+    assert "tools/list" in caplog.text
+    assert rig.ask("ping")["result"] == {}

@@ -23,7 +23,7 @@ from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import RpcError, ServerIntroduction
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import Json, ServedRequest
-from mcphost.serving.session import ServerSession
+from mcphost.serving.session import ServedContent, ServerSession
 
 NAME: Final = "mcphost"
 
@@ -51,7 +51,7 @@ LISTS: Final[Mapping[str, tuple[CatalogKind, str, str]]] = {
 """The kind of the items, the member of the result, and that of an item's name."""
 
 
-class EndpointSession:
+class EndpointSession(ServedContent):
     """The content of one session (`mcphost.serving.session.ServedContent`). `attach` it right after it was made."""
 
     def __init__(
@@ -118,9 +118,6 @@ class EndpointSession:
             then()
 
         self._start(prepared(), "prepare an agent's session")
-
-    def opened(self) -> None:
-        pass
 
     def begin(self, request: ServedRequest) -> None:
         if (listed := LISTS.get(request.method)) is not None:

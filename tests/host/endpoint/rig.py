@@ -17,7 +17,7 @@ from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_HANDSHAKE, 
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response, decode, encode
 from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, RequestKey, ServedRequest
-from mcphost.serving.session import ServerSession
+from mcphost.serving.session import ServedContent, ServerSession
 from mcphost.transports.base import Inbound, ProcessReport
 from tests.host.conftest import RecordingHost, ScriptedApprover
 
@@ -29,7 +29,7 @@ ALL: Json = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}
 Tool = Callable[[ServedRequest], object]
 
 
-class ServerContent:
+class ServerContent(ServedContent):
     """A server: its tools by name, each served by a function; ``begun`` are the requests that came, the newest last."""
 
     def __init__(self, **tools: Tool) -> None:
