@@ -26,15 +26,16 @@ _OF_A_ROUND: Final = ("inputResponses", "requestState")
 
 
 def is_resendable(message: TrafficMessage) -> bool:
-    """True for a request that may be sent twice in a session."""
-    return message.sent and message.kind is MessageKind.REQUEST and message.method not in ONCE
+    """True for a request of mcphost that may be sent twice in a session."""
+    own = message.sent and not message.agent
+    return own and message.kind is MessageKind.REQUEST and message.method not in ONCE
 
 
 def request_in(message: TrafficMessage) -> Request:
     """The request to send again, without what belonged to that one time: its progress token, the metadata of a modern
     session, which stamps its own, and the answers of a round. Raises NotDone with the reason if it cannot.
     """
-    if not message.sent or message.kind is not MessageKind.REQUEST:
+    if not message.sent or message.agent or message.kind is not MessageKind.REQUEST:
         raise NotDone("only requests that mcphost sent can be sent again")
     if message.cut:
         raise NotDone("this request was too large to be kept whole, so that it cannot be sent again")
