@@ -61,7 +61,7 @@ class Translation(NamedTuple):
         schema = definition.get("outputSchema")
         if self.agent.version < ANY_STRUCTURE_SINCE and as_dict(schema).get("type") != "object":
             dropped.add("outputSchema")
-        return _without(definition, dropped)
+        return without(definition, dropped)
 
     def tool_result(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """The result of a tool call; structured content that the revision lacks becomes text."""
@@ -73,11 +73,11 @@ class Translation(NamedTuple):
         if isinstance(structured, dict):
             return carried
         if structured is None and not self.server.modern:  # it counts as absent
-            return _without(carried, {"structuredContent"})
+            return without(carried, {"structuredContent"})
         blocks, text = as_list(carried.get("content")), json.dumps(structured, ensure_ascii=False)
-        said = any(_says(block, structured, text) for block in blocks)
+        said = any(says(block, structured, text) for block in blocks)
         content = blocks if said else [*blocks, {"type": "text", "text": text}]
-        return {**_without(carried, {"structuredContent"}), "content": content}
+        return {**without(carried, {"structuredContent"}), "content": content}
 
     def prompt(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """The result of ``prompts/get``."""
@@ -161,8 +161,8 @@ def of_this_leg(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """A result without what names a server's own session, and never for other agents to keep."""
     meta = result.get("_meta")
     if isinstance(meta, dict) and _OTHER_LEG & meta.keys():
-        rest = _without(meta, _OTHER_LEG)
-        result = {**result, "_meta": rest} if rest else _without(result, {"_meta"})
+        rest = without(meta, _OTHER_LEG)
+        result = {**result, "_meta": rest} if rest else without(result, {"_meta"})
     return {**result, "cacheScope": "private"} if "cacheScope" in result else result
 
 
@@ -175,7 +175,7 @@ def _coded(code: ErrorCode, error: RpcError) -> RpcError:
     return RpcError(code, error.message, error.data)
 
 
-def _without(members: Mapping[str, Any], names: Set[str]) -> Mapping[str, Any]:
+def without(members: Mapping[str, Any], names: Set[str]) -> Mapping[str, Any]:
     return {name: value for name, value in members.items() if name not in names}
 
 
@@ -188,7 +188,7 @@ def _words(block: Mapping[str, Any]) -> str:
     return f"[{kind}: {mime_type}]" if mime_type else f"[{kind}]"
 
 
-def _says(block: Any, value: Any, text: str) -> bool:
+def says(block: Any, value: Any, text: str) -> bool:
     """True if a text block holds this JSON value, whose usual text is given."""
     said = as_text(as_dict(block).get("text"))
     if len(said) > 4 * len(text) + 100:  # no spelling of it is so long, and parsing takes time
@@ -210,7 +210,7 @@ def _older_form(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if choices and all("const" in each for each in choices):
             names = [str(each.get("title", each["const"])) for each in choices]
             older = {"enum": [each["const"] for each in choices], "enumNames": names}
-            fields[name] = {**_without(field, {"oneOf"}), **older}
+            fields[name] = {**without(field, {"oneOf"}), **older}
         else:
             fields[name] = field
     return {**params, "requestedSchema": {**schema, "properties": fields}} if fields else params
