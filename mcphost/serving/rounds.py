@@ -8,11 +8,11 @@ Specification: 2026-07-28 basic/patterns/mrtr.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any, Final
 
 from mcphost.serving.negotiation import InvalidParamsError
 from mcphost.serving.served_request import ClientAnswer, Json, ServedRequest
+from mcphost.serving.time_limits import Expiry, Timers
 
 ROUND_SECONDS: Final = 3_600.0
 """For a person to answer; the client may never try again."""
@@ -24,16 +24,17 @@ _OF_THE_ROUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
 class Rounds:
-    """The waiting requests of one client; ``clock`` returns monotonic seconds."""
+    """The waiting requests of one client."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._waiting: dict[str, tuple[float, ServedRequest]] = {}
+    def __init__(self, timers: Timers) -> None:
+        self._waiting: dict[str, ServedRequest] = {}
+        self._expiry: Expiry[str] = Expiry(timers, ROUND_SECONDS, self._give_up)
 
     def park(self, request: ServedRequest) -> Json:
         """The result that asks the client for what the request needs."""
         state = os.urandom(16).hex()
-        self._waiting[state] = self._clock() + ROUND_SECONDS, request
+        self._waiting[state] = request
+        self._expiry.add(state)
         if len(self._waiting) > WAITING_REQUESTS:
             self._give_up(next(iter(self._waiting)))
         needs = {key: {"method": ask.method, "params": ask.params} for key, ask in request.asks.items()}
@@ -42,28 +43,29 @@ class Rounds:
     def take(self, method: str, params: Json) -> ServedRequest:
         """The request that this attempt continues. Raises InvalidParamsError."""
         state = params["requestState"]
-        _, request = self._waiting.get(state, (0.0, None)) if isinstance(state, str) else (0.0, None)
+        request = self._waiting.get(state) if isinstance(state, str) else None
         if request is None:
             raise InvalidParamsError("This requestState is not known, or not any more. Call again without it.")
         if request.method != method or _core(request.params) != _core(params):
             raise InvalidParamsError("This requestState belongs to another request.")
         responses_in(params)
-        del self._waiting[state]
+        self._forget(state)
         return request
 
     def expire(self) -> None:
         """Give up the requests whose time is over."""
-        now = self._clock()
-        for state in [state for state, (until, _) in self._waiting.items() if until <= now]:
-            self._give_up(state)
+        self._expiry.expire()
 
     def clear(self) -> None:
         for state in list(self._waiting):
             self._give_up(state)
 
     def _give_up(self, state: str) -> None:
-        _, request = self._waiting.pop(state)
-        request.cancel()
+        self._forget(state).cancel()
+
+    def _forget(self, state: str) -> ServedRequest:
+        self._expiry.discard(state)
+        return self._waiting.pop(state)
 
 
 def answer_asks(request: ServedRequest, params: Json) -> None:

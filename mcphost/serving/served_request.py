@@ -51,13 +51,16 @@ class RequestOwner(Protocol):
 
     def log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None) -> None: ...
 
+    def send_log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None) -> None:
+        """Send a log message of whatever level."""
+
     def new_key(self) -> str: ...
 
     def asked(self, request: ServedRequest, keys: Sequence[str]) -> None:
         """The request has opened these asks."""
 
-    def withdrawn(self, request: ServedRequest, key: str) -> None:
-        """The request no longer waits for this ask."""
+    def settled(self, request: ServedRequest, key: str) -> None:
+        """The request no longer waits for this ask, answered or not."""
 
     def start_task(self, request: ServedRequest) -> None:
         """Answer the request with a task."""
@@ -126,7 +129,7 @@ class ServedRequest:
             return
         least = self.declaration.log_level
         if self.key is not None and least is not None and level >= least:
-            self._owner.send(log_message(level, data, logger), self.key)
+            self._owner.send_log(level, data, logger, self.key)
 
     def ask(self, *asks: ClientAsk) -> None:
         """Ask the client, in one round if there are several. Raises UndeclaredError, and RpcError if it may not ask."""
@@ -164,7 +167,12 @@ class ServedRequest:
         """Pass on the client's answer; one to no open ask is dropped."""
         ask = self.asks.pop(key, None)
         if ask is not None:
+            self._owner.settled(self, key)
             ask.take(answer)
+
+    def give_up(self, key: str, words: str) -> None:
+        """Go on without the client's answer."""
+        self.answer(key, ClientAnswer(error=RpcError(ErrorCode.INTERNAL_ERROR, words)))
 
     def finish(self, result: Mapping[str, Any]) -> None:
         self._end({"result": dict(result)})
@@ -199,7 +207,7 @@ class ServedRequest:
     def _release(self) -> None:
         while self.asks:
             key, ask = self.asks.popitem()
-            self._owner.withdrawn(self, key)
+            self._owner.settled(self, key)
             ask.take(ClientAnswer())
 
 

@@ -35,6 +35,7 @@ from mcphost.serving.rounds import answer_asks
 from mcphost.serving.served_request import ClientAnswer, Json, RequestKey, ServedRequest, log_message
 from mcphost.serving.subscriptions import SUBSCRIBED_ITEMS, SubscriptionStreams
 from mcphost.serving.tasks import ServedTask
+from mcphost.serving.time_limits import NO_TIMERS, Timers
 
 OPEN_REQUESTS: Final = 1_000
 """Requests of one client in flight: more are not awaited, but sent in error."""
@@ -101,12 +102,15 @@ class ServerSession:
     """One session of a client.
 
     ``write`` takes messages, each with the id of the client's request that it is about, or None. ``state`` is what the
-    client keeps over several sessions; without it, this session is its only one.
+    client keeps over several sessions; without it, this session is its only one. ``timers`` are those of an event loop;
+    without them, what is open for too long ends with the next message.
     """
 
-    def __init__(self, content: ServedContent, write: Write, state: ClientState | None = None) -> None:
+    def __init__(
+        self, content: ServedContent, write: Write, state: ClientState | None = None, timers: Timers = NO_TIMERS
+    ) -> None:
         self._content, self._write = content, write
-        self._state, self._has_own_state = state or ClientState(), state is None
+        self._state, self._has_own_state = state or ClientState(timers), state is None
         self._client: ClientDeclaration | None = None
         """The declaration of the handshake; None before."""
         self._initializes = self._opened = self._closed = False
@@ -145,7 +149,7 @@ class ServerSession:
 
     def take(self, value: Any) -> None:
         """Take a parsed message, or a batch."""
-        self._rounds.expire()
+        self._state.expire()
         if not isinstance(value, list):
             self._take(value, None)
         elif self._client is None or not self._client.revision.batches or not value:
@@ -178,7 +182,7 @@ class ServerSession:
     def log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None = None) -> None:
         """Send a log message of the session; modern clients get none."""
         if self._client is not None and level >= self._level:
-            self.send(log_message(level, data, logger), about)
+            self.send_log(level, data, logger, about)
 
     def list_changed(self, kind: str) -> None:
         """Announce a changed list: ``tools``, ``prompts`` or ``resources``."""
@@ -198,10 +202,21 @@ class ServerSession:
         if not self._closed:
             self._write(message, about)
 
+    def send_log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None) -> None:
+        rate = self._state.logs
+        if not rate.admit():
+            return
+        if refused := rate.take_refused():
+            words = f"{refused} log messages were left out: more than {rate.most} in a second."
+            self.send(log_message(level, words, logger), about)
+        self.send(log_message(level, data, logger), about)
+
     def new_key(self) -> str:
         return self._state.new_key()
 
     def asked(self, request: ServedRequest, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._state.asks.add((request, key))
         if not request.revision.modern:
             for key in keys:
                 ask = request.asks[key]
@@ -218,9 +233,10 @@ class ServerSession:
         assert key is not None
         self._answer(request, key, {"result": self._tasks.start(request)})
 
-    def withdrawn(self, request: ServedRequest, key: str) -> None:
-        if self._asked.pop(key, None) is not None:
-            params = {"requestId": key, "reason": "The call that asked is over."}
+    def settled(self, request: ServedRequest, key: str) -> None:
+        self._state.asks.discard((request, key))
+        if not request.revision.modern and self._asked.pop(key, None) is not None:
+            params = {"requestId": key, "reason": "The call that asked needs no answer any more."}
             self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}, request.key)
 
     def finished(self, request: ServedRequest, outcome: Json) -> None:

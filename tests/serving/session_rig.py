@@ -11,6 +11,7 @@ from mcphost.serving.client_state import ClientState
 from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import RequestKey, ServedRequest
 from mcphost.serving.session import ServedContent, ServerSession
+from tests.serving.manual_timers import ManualTimers
 
 Json = dict[str, Any]
 
@@ -35,11 +36,11 @@ class SessionRig(ServedContent):
         self.offers = CAPABILITIES
         self.begun: list[ServedRequest] = []
         self.sent: list[Any] = []
-        self.now = 0.0
         self.openings = 0
         self.told: list[Any] = []
         """The notices to the content, other than `opened`."""
-        self.state = ClientState(lambda: self.now)
+        self.timers = ManualTimers()
+        self.state = ClientState(self.timers)
         self.session = ServerSession(self, self._write, self.state)
         self._last = 0
 

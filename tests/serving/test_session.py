@@ -19,7 +19,8 @@ from mcphost.protocol.lifecycle.revisions import (
     Revision,
 )
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.serving.negotiation import RpcError, UndeclaredError
+from mcphost.serving.client_state import ASK_SECONDS, LOG_MESSAGES
+from mcphost.serving.negotiation import LEVEL_KEY, RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
 from mcphost.serving.served_request import ClientAnswer, ClientAsk
@@ -559,12 +560,43 @@ def test_a_result_of_the_meantime_answers_the_next_attempt() -> None:
     assert rig.answer(attempt(rig, asked))["result"]["content"] == [1]
 
 
-@server("SMRTR-12", "SMRTR-15")
-def test_a_call_without_a_further_attempt_is_given_up() -> None:
-    rig, answers, asked = waiting()
-    rig.now = ROUND_SECONDS
+@server("SMRTR-12")
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_state_is_valid_for_a_while_only(idle: bool) -> None:
+    rig, _, asked = waiting()
+    if idle:
+        rig.timers.advance(ROUND_SECONDS)
+        assert rig.begun[0].over
+    rig.timers.now = ROUND_SECONDS
     assert code(rig.answer(attempt(rig, asked))) == -32602
-    assert (answers, rig.begun[0].over) == ([ClientAnswer()], True)
+    assert (rig.begun[0].over, rig.timers.waiting) == (True, [])
+
+
+@server("SMRTR-15")
+@every
+def test_a_call_goes_on_without_an_answer_after_a_while(revision: Revision) -> None:
+    rig, answers = SessionRig(revision).open(), list[ClientAnswer]()
+    request = rig.call()
+    request.ask(ClientAsk("roots/list", {}, answers.append))
+    rig.timers.advance(ASK_SECONDS - 1)
+    assert answers == []
+    rig.timers.advance(1)
+    assert [answer.error and answer.error.message for answer in answers] == [
+        "The client did not answer within 600 seconds."
+    ]
+    assert len(rig.notices("cancelled")) == (0 if revision.modern else 1)
+    request.finish({"content": []})
+    if revision.modern:
+        rig.reply({"roots": []})
+    assert rig.sent[-1]["result"]["content"] == []
+    assert rig.timers.waiting == []
+
+
+def test_an_answer_ends_the_wait_for_it() -> None:
+    rig, answers = SessionRig(V2025_11_25).open(), list[ClientAnswer]()
+    rig.call().ask(ClientAsk("roots/list", {}, answers.append))
+    rig.reply({"roots": []})
+    assert (rig.timers.waiting, len(answers)) == ([], 1)
 
 
 @server("SMRTR-15")
@@ -864,6 +896,20 @@ def test_tasks_need_the_extension_on_each_request(method: str, params: Json) -> 
 @server("STASK-56")
 def test_the_time_of_a_task_is_bounded() -> None:
     assert task(SessionRig(V2025_11_25).open(), ttl=10**12)["ttl"] == LONGEST_MILLISECONDS
+
+
+@server("SLOG-14")
+@every
+def test_log_messages_come_at_a_bounded_rate(revision: Revision) -> None:
+    rig = SessionRig(revision).open()
+    request = rig.call(**({LEVEL_KEY: "info"} if revision.modern else {}))
+    for number in range(LOG_MESSAGES + 20):
+        request.log(LogLevel.INFO, number, "flood")
+    assert [each["data"] for each in rig.notices("message")] == [*range(LOG_MESSAGES)]
+    rig.timers.advance(1)
+    request.log(LogLevel.INFO, "calm", "flood")
+    words = f"20 log messages were left out: more than {LOG_MESSAGES} in a second."
+    assert [each["data"] for each in rig.notices("message")][LOG_MESSAGES:] == [words, "calm"]
 
 
 # Notices to the content.
