@@ -29,7 +29,7 @@ from mcphost.config.fields import (
 )
 from mcphost.config.limits import MB, Limits
 from mcphost.config.model_providers import HOSTED_PROVIDERS
-from mcphost.config.policy import Policy
+from mcphost.config.policy import Policy, ToolChoices, chooses
 from mcphost.config.servers import ServerConfig
 
 
@@ -198,10 +198,23 @@ class ProfileConfig(ConfigTable):
 
     Write a secret as a reference to it, such as ``${keyring:NAME}``.
     """
+    tools: ToolChoices = ()
+    """The tools that ``mcphost serve`` gives to agents, as patterns ``server:tool``; ``!`` before one leaves tools out."""
+    sampling: Literal["agent", "mcphost", "deny"] | None = None
+    """The side that answers a server's request for a language model in an agent's call: the agent if it can, or mcphost;
+    deny: neither; absent: as ``--questions``."""
+    elicitation: Literal["agent", "mcphost"] | None = None
+    """The side that shows the forms and pages of servers in an agent's call; absent: as ``--questions``."""
+    roots: Literal["agent", "mcphost", "both"] = "mcphost"
+    """The folders that servers see in an agent's call: the agent's, those of their entry, or both."""
     _only: frozenset[str] | None = PrivateAttr(None)
 
     def has(self, server: str) -> bool:
         return any(fnmatchcase(server, pattern) for pattern in self.servers)
+
+    def shows(self, server: str, tool: str) -> bool:
+        """True if agents see this tool."""
+        return chooses(self.tools, server, tool)
 
     def variables_for(self, server: str | None) -> Mapping[str, str]:
         """The values for the entry of this server; None: of a model."""

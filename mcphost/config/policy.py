@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
@@ -21,6 +22,17 @@ def _pattern(text: str) -> str:
 
 
 Rule = Annotated[str, AfterValidator(_pattern), InSchema("^([^:]+>)?[^:>]+:.")]
+
+
+def _choice(text: str) -> str:
+    server, colon, tool = text.removeprefix("!").partition(":")
+    if not (server and colon and tool) or ">" in server:
+        raise ValueError('is not a choice of tools; write "server:tool" or "!server:tool", with * for any')
+    return text
+
+
+ToolChoices = Several[Annotated[str, AfterValidator(_choice), InSchema("^!?[^!:>][^:>]*:.")]]
+"""Patterns for the tools of servers; those that begin with ``!`` leave tools out."""
 
 
 class Policy(ConfigTable):
@@ -58,6 +70,15 @@ def rule_matches(rule: str, server: str, tool: str, agent: str = "") -> bool:
     if arrow and not (agent and fnmatchcase(agent, agent_pattern)):
         return False
     return fnmatchcase(server, server_pattern) and fnmatchcase(tool, tool_pattern)
+
+
+def chooses(choices: Sequence[str], server: str, tool: str) -> bool:
+    """True if `ToolChoices` have this tool: one names it, or none names any, and none leaves it out."""
+    named = [choice for choice in choices if not choice.startswith("!")]
+    left_out = [choice[1:] for choice in choices if choice.startswith("!")]
+    return (not named or any(rule_matches(each, server, tool) for each in named)) and not any(
+        rule_matches(each, server, tool) for each in left_out
+    )
 
 
 def names_agent(rule: str) -> bool:

@@ -91,6 +91,8 @@ MISTAKES = [
     ('[profiles.p]\nserver = ["a"]', 2, 'profiles.p.server: unknown key server; did you mean "servers"?'),
     ('[profiles.p]\nvariables = { "A-B" = "1" }', 2, "is not a name that ${NAME} can have"),
     ('[profiles.p]\nvariables = { A = "${B" }', 2, "never closed"),
+    ('[profiles.p]\ntools = ["git"]', 2, 'is not a choice of tools; write "server:tool" or "!server:tool"'),
+    ('[profiles.p]\nelicitation = "deny"', 2, 'must be one of "agent", "mcphost"'),
 ]
 
 # The same for what concerns the whole file.

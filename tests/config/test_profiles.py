@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.config import Config, ConfigLocation, load_found, parse
 from mcphost.config.changes import compare
+from mcphost.config.models import ProfileConfig
 from mcphost.config.profiles import in_profile
 from mcphost.config.references import substituted
 from mcphost.errors import ConfigError
@@ -85,6 +86,23 @@ def test_an_invalid_profile_is_reported_with_its_mistake(tmp_path: Path) -> None
     path.write_text("[profiles.dev]\nserver = []\n")
     with pytest.raises(ConfigError, match=r"c\.toml:2: profiles\.dev\.server: unknown key server"):
         load_found(ConfigLocation(path, profile="dev"))
+
+
+@pytest.mark.parametrize(
+    ("tools", "shown"),
+    [
+        ((), {"git:log", "git:push", "docs:search"}),
+        (("git:*",), {"git:log", "git:push"}),
+        (("!git:push",), {"git:log", "docs:search"}),
+        (("!*:push", "git:*"), {"git:log"}),
+        (("g*:l?g", "docs:search"), {"git:log", "docs:search"}),
+        (("!*:*", "git:log"), set()),
+    ],
+)
+def test_a_profile_shows_the_tools_that_it_chooses(tools: tuple[str, ...], shown: set[str]) -> None:
+    chosen = ProfileConfig(tools=tools)
+    names = ("git:log", "git:push", "docs:search")
+    assert {name for name in names if chosen.shows(*name.split(":"))} == shown
 
 
 @pytest.mark.parametrize(

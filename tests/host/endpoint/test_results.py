@@ -58,7 +58,7 @@ async def test_a_large_picture_can_be_read() -> None:
 
 
 @pytest.mark.server_requirement("STOOL-39")
-async def test_large_structured_content_is_left_out_of_what_no_schema_promises() -> None:
+async def test_large_structured_content_is_left_out() -> None:
     results = LargeResults(lambda: 100)
     assert results.definition({"name": "t", "outputSchema": {"type": "object"}}) == {"name": "t"}
     short = await results.shortened("t", {"content": [], "structuredContent": {"a": "x" * 200}}, V2026_07_28)
