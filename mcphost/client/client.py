@@ -191,6 +191,7 @@ class Client(Requester):
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
+        meta: Mapping[str, Any] | None = None,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_round: RoundCallback | None = None,
@@ -199,6 +200,8 @@ class Client(Requester):
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = arguments
+        if meta:
+            params["_meta"] = meta
         report = on_progress or _ignore_progress
         result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report, on_round=on_round)
         return self.tool_result(result)

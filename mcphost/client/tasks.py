@@ -116,6 +116,7 @@ class Tasks:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
+        meta: Mapping[str, Any] | None = None,
         ttl: int | None = None,
         token: str | None = None,
         given: GivenInputs | None = None,
@@ -141,7 +142,7 @@ class Tasks:
             given.rounds = current.number
             await on_round(current)
 
-        call = _TaskCall(name, arguments, kept, token, timeouts, budget, on_progress, count)
+        call = _TaskCall(name, arguments, meta, kept, token, timeouts, budget, on_progress, count)
         # A task of its own: after an early cancellation its result still names the task to stop.
         begun = asyncio.ensure_future(rules.begin(call))
         if not rules.asked_for:
@@ -380,6 +381,7 @@ class _TaskCall:
 
     name: str
     arguments: Mapping[str, Any] | None
+    meta: Mapping[str, Any] | None
     ttl: int
     """Milliseconds for which the server is asked to keep the task, if it is asked."""
     token: str
@@ -392,7 +394,8 @@ class _TaskCall:
 
     @property
     def params(self) -> dict[str, Any]:
-        return {"name": self.name} | ({} if self.arguments is None else {"arguments": self.arguments})
+        given = {} if self.arguments is None else {"arguments": self.arguments}
+        return {"name": self.name} | given | ({"_meta": self.meta} if self.meta else {})
 
 
 _GetTask = Callable[[str], Awaitable[Task]]
@@ -451,7 +454,8 @@ class _CoreTasks:
         return support is TaskSupport.REQUIRED or (preferred and support is TaskSupport.OPTIONAL)
 
     async def begin(self, call: _TaskCall) -> Task | CallToolResult:
-        params = call.params | {"task": {"ttl": call.ttl}, "_meta": {"progressToken": call.token}}
+        meta = {**(call.meta or {}), "progressToken": call.token}
+        params = call.params | {"task": {"ttl": call.ttl}, "_meta": meta}
         result = await self._requester.request("tools/call", params, timeouts=call.timeouts)
         return CreateTaskResult.read(result).task if "task" in result else self._requester.tool_result(result)
 

@@ -194,6 +194,8 @@ class Host:
                 version=self._dependencies.version,
                 config=self._config,
                 servers=self.servers,
+                agents=self.agents,
+                asks=self.consent.asks,
                 tool_calls=self.tool_calls,
                 requests=self._requests,
                 resources=self.resources,

@@ -64,12 +64,13 @@ def with_note(answer: Message, note: str) -> Message:
     if not isinstance(result, dict):
         return answer
     if isinstance(inner := result.get("result"), dict):  # of a task that has ended
-        return {**answer, "result": {**result, "result": _noted(inner, note)}}
+        return {**answer, "result": {**result, "result": noted(inner, note)}}
     if "task" in result or result.get("resultType") == "task" or "taskId" in result:  # it has no place for a text
         return answer
-    return {**answer, "result": _noted(result, note)}
+    return {**answer, "result": noted(result, note)}
 
 
-def _noted(result: dict[str, Any], note: str) -> dict[str, Any]:
+def noted(result: Mapping[str, Any], note: str) -> dict[str, Any]:
+    """A result with a note before its content."""
     content = result.get("content")
     return {**result, "content": [{"type": "text", "text": note}, *(content if isinstance(content, list) else [])]}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mcphost.json_values import as_dict, as_text
 from mcphost.lazy_dataclass import dataclass
@@ -73,9 +74,13 @@ def claim_in(message: bytes) -> AgentClaim | None:
         return None
     meta = {key.removeprefix(META_PREFIX): value for key, value in as_dict(params.get("_meta")).items()}
     for said in (params, meta):
-        info = as_dict(said.get("clientInfo"))
-        words = (info.get("name"), info.get("version"), said.get("protocolVersion"))
-        name, version, revision = (as_text(word)[:_NAME].encode("utf-8", "replace").decode() for word in words)
-        if name:
-            return AgentClaim(name, version, revision)
+        claim = claim_of(as_dict(said.get("clientInfo")), said.get("protocolVersion"))
+        if claim.name:
+            return claim
     return None
+
+
+def claim_of(info: Mapping[str, Any], revision: object) -> AgentClaim:
+    """The claim in a ``clientInfo``; what is missing is empty."""
+    words = (info.get("name"), info.get("version"), revision)
+    return AgentClaim(*(as_text(word)[:_NAME].encode("utf-8", "replace").decode() for word in words))

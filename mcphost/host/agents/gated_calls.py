@@ -12,7 +12,7 @@ from mcphost.errors import Declined, InvalidArguments, InvalidResult, McphostErr
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.internal_error import internal_error
-from mcphost.host.tool_calls.arguments import check_arguments
+from mcphost.host.tool_calls.arguments import check_arguments, misfit
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
 from mcphost.redaction import command_secrets
@@ -85,7 +85,7 @@ class GatedCalls:
                 await check_arguments(proposal.tool, answer.arguments)
         except Declined as declined:
             by_user = declined.by == "user"
-            return GateDecision(False, words=_refusal(tool, declined), by="user" if by_user else "policy")
+            return GateDecision(False, words=refusal_words(tool, declined), by="user" if by_user else "policy")
         except InvalidArguments as invalid:  # only edited ones are checked
             self.ended(number, server, agent, tool, "error", 0.0, sent=False)
             return GateDecision(
@@ -132,7 +132,7 @@ class GatedCalls:
             arguments=arguments,
             origin=agent.origin,
             identity=server.program.identity,
-            note=await _misfit(tool, arguments) if self._asks and not refusal else None,
+            note=await misfit(tool, arguments) if self._asks and not refusal else None,
             agent=agent,
             folder=server.program.folder,
             same_program=self.is_configured(server),
@@ -162,7 +162,7 @@ class GatedCalls:
         return known[1]
 
 
-def _refusal(tool: str, declined: Declined) -> str:
+def refusal_words(tool: str, declined: Declined) -> str:
     """The words for the agent's model: "you" would be the model itself."""
     if declined.by != "user":
         return str(declined)
@@ -179,11 +179,3 @@ def _read(name: str, definition: Mapping[str, Any] | None) -> tuple[Tool, str]:
     except InvalidResult as error:
         return Tool(name=name), f"its definition cannot be read: {error}"
     return (tool, "") if tool.name == name else (Tool(name=name), UNLISTED)
-
-
-async def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """A note on arguments that do not fit or could not be checked: it is the server that refuses them."""
-    try:
-        return await check_arguments(tool, arguments)
-    except InvalidArguments as invalid:
-        return f"the arguments do not fit the tool's schema: {invalid}"

@@ -72,7 +72,9 @@ class Proposal:
     values: Mapping[str, Any] | None = None
     """The arguments with the values of references, which no question and no file shows; None: they hold none."""
     agent: AgentFacts | None = None
-    """The agent whose call a gate holds; None: the call is mcphost's own."""
+    """The agent whose call it is; None: the call is mcphost's own."""
+    served: bool = False
+    """True if mcphost carries out the agent's call; else a gate holds it."""
     folder: str = ""
     """The folder of a gate's server."""
     same_program: bool = True
@@ -209,7 +211,9 @@ class ConsentBroker:
     def finished(self, call: ToolCall) -> None:
         """Write down how a call that was allowed ended, and whether it was sent at all."""
         sent, seconds = call.sent_at is not None, call.elapsed
-        self.note_outcome(call.number, call.request.server, call.request.tool, call.state.value, sent, seconds)
+        self.note_outcome(
+            call.number, call.request.server, call.request.tool, call.state.value, sent, seconds, call.request.agent
+        )
 
     def note_outcome(
         self,
@@ -302,13 +306,13 @@ class ConsentBroker:
             if proposal.agent
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
         )
-        return await self._ask(question)
+        gated = proposal.agent is not None and not proposal.served  # its server is not the configured one of that name
+        return await self._ask(question, "" if gated else proposal.server)
 
-    async def _ask(self, question: ToolCallQuestion) -> Answer:
-        """Ask, and return the answer. Raises ServerNotReady if the server went away meanwhile."""
+    async def _ask(self, question: ToolCallQuestion, server: str) -> Answer:
+        """Ask, and return the answer. Raises ServerNotReady if this server went away meanwhile."""
         asking = asyncio.ensure_future(self._approver.ask(question))
-        gated = question.agent is not None  # its server is not the configured one of that name
-        self._asking[question.call] = "" if gated else question.server, asking
+        self._asking[question.call] = server, asking
         self._bus.publish(CallChanged(question.call))
         try:
             return await asking

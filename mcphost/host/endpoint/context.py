@@ -7,6 +7,7 @@ from typing import Literal
 
 from mcphost.config import Config
 from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.agents.service import AgentService
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.connections.servers import Servers
@@ -39,6 +40,9 @@ class EndpointContext:
     version: str
     config: Callable[[], Config]
     servers: Servers
+    agents: AgentService
+    asks: Callable[[int], bool]
+    """True if the user is asked about the call of this number now."""
     tool_calls: ToolCallService
     requests: AuditedRequests
     resources: ResourceService

@@ -37,9 +37,12 @@ class KnownServers:
     def __init__(self, servers: Servers, bus: EventBus, changed: Callable[[str, CatalogKind], None]) -> None:
         self._servers, self._changed = servers, changed
         self._known: dict[str, KnownServer] = {}
-        bus.observe(
-            lambda event: self._learn(event.server), ServerChanged, ToolsChanged, ResourcesChanged, PromptsChanged
-        )
+        self.version = 0
+        """Grows with each change of any item."""
+        bus.observe(self._learn_of, ServerChanged)
+        bus.observe(self._learn_of, ToolsChanged)
+        bus.observe(self._learn_of, ResourcesChanged)
+        bus.observe(self._learn_of, PromptsChanged)
         bus.observe(self._forget_removed, ServersChanged)
         for name in servers:
             self._learn(name)
@@ -50,6 +53,9 @@ class KnownServers:
     def items(self, server: str, kind: CatalogKind) -> Sequence[Any]:
         known = self._known.get(server)
         return () if known is None else known.items.get(kind, ())
+
+    def _learn_of(self, event: ServerChanged | ToolsChanged | ResourcesChanged | PromptsChanged) -> None:
+        self._learn(event.server)
 
     def _learn(self, server: str) -> None:
         connection = self._servers.get(server)
@@ -71,8 +77,10 @@ class KnownServers:
             return
         known.items[kind] = now
         if [each.received for each in before or ()] != [each.received for each in now]:
+            self.version += 1
             self._changed(connection.name, kind)
 
     def _forget_removed(self, _: ServersChanged) -> None:
         for name in [name for name in self._known if name not in self._servers]:
             del self._known[name]
+            self.version += 1

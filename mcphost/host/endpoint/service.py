@@ -11,6 +11,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.session import EndpointSession
+from mcphost.host.events import CallChanged, CallFinished, Event
 
 __all__ = ["EndpointContext", "EndpointOptions", "EndpointService"]
 
@@ -22,7 +23,9 @@ class EndpointService:
         self._context = context
         self._sessions: dict[int, EndpointSession] = {}
         self._numbers = count(1)
-        self.known = KnownServers(context.servers, context.reporting.bus, self._changed)
+        bus = context.reporting.bus
+        self.known = KnownServers(context.servers, bus, self._changed)
+        bus.observe(self._call_changed, CallChanged, CallFinished)
 
     @property
     def sessions(self) -> Sequence[EndpointSession]:
@@ -47,6 +50,11 @@ class EndpointService:
 
     def _ended(self, session: EndpointSession) -> None:
         self._sessions.pop(session.number, None)
+
+    def _call_changed(self, event: Event) -> None:
+        if isinstance(event, CallChanged | CallFinished):
+            for session in self.sessions:
+                session.calls.call_changed(event.call)
 
     def _changed(self, server: str, kind: CatalogKind) -> None:
         for session in self.sessions:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 from mcphost.config import Config
 from mcphost.config.profiles import in_profile
 from mcphost.errors import ConfigError, McphostError
+from mcphost.host.agents.facts import claim_of
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
+from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, unknown_tool
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
+from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.internal_error import internal_error
 from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
 from mcphost.protocol.wire.error_codes import ErrorCode
-from mcphost.serving.negotiation import RpcError, ServerIntroduction
+from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import Json, ServedRequest
 from mcphost.serving.session import ServedContent, ServerSession
@@ -42,13 +44,13 @@ PAGE_ITEMS: Final = 200
 INSTRUCTIONS: Final = 32_000
 """Characters of the instructions of all servers: they are in the agent's context all the time."""
 
-LISTS: Final[Mapping[str, tuple[CatalogKind, str, str]]] = {
-    "tools/list": (CatalogKind.TOOLS, "tools", "name"),
-    "prompts/list": (CatalogKind.PROMPTS, "prompts", "name"),
-    "resources/list": (CatalogKind.RESOURCES, "resources", "uri"),
-    "resources/templates/list": (CatalogKind.TEMPLATES, "resourceTemplates", "uriTemplate"),
+LISTS: Final[Mapping[str, tuple[CatalogKind, str]]] = {
+    "tools/list": (CatalogKind.TOOLS, "tools"),
+    "prompts/list": (CatalogKind.PROMPTS, "prompts"),
+    "resources/list": (CatalogKind.RESOURCES, "resources"),
+    "resources/templates/list": (CatalogKind.TEMPLATES, "resourceTemplates"),
 }
-"""The kind of the items, the member of the result, and that of an item's name."""
+"""The kind of the items, and the member of the result."""
 
 
 class EndpointSession(ServedContent):
@@ -63,12 +65,26 @@ class EndpointSession(ServedContent):
         ended: Callable[[EndpointSession], None],
     ) -> None:
         self.number, self.options = number, options
-        self.agent = options.agent
-        """With what the agent says of itself, once it has."""
         self._context, self._known, self._ended = context, known, ended
         self._session: ServerSession | None = None
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
+        self._exposed: tuple[object, Config, Exposure] | None = None
+        self.on_disconnect: Callable[[], object] = lambda: None
+        """Ends the connection to the agent; set by whoever serves it."""
+        self.shown = context.agents.add_served(options.agent, self.entries, options.profile, self)
+        """The session as the user sees it, which observes the agent's messages."""
+        self.calls = EndpointCalls(
+            CallContext(
+                begin=context.tool_calls.begin,
+                asks=context.asks,
+                agent=lambda: self.shown.session.agent,
+                shown=self.shown,
+                answer_within=lambda: None,
+                result=self._call_result,
+                mask=context.reporting.mask,
+            )
+        )
 
     def attach(self, session: ServerSession) -> None:
         """The session in which this is served."""
@@ -81,7 +97,17 @@ class EndpointSession(ServedContent):
         self._closed = True
         for timer in self._due.values():
             timer.cancel()
+        self.calls.close()
+        self.shown.closed()
         self._ended(self)
+
+    # `mcphost.host.agents.served.ServedPort`.
+
+    def decline(self, call: int, words: str) -> None:
+        self.calls.decline(call, words)
+
+    def disconnect(self) -> None:
+        self.on_disconnect()
 
     # What is served.
 
@@ -99,8 +125,13 @@ class EndpointSession(ServedContent):
             return in_profile(config, self.options.profile)[0]
         return config.model_copy(update={"servers": {}})
 
-    def _exposed(self, entry: str, name: str) -> str:
-        return name if len(self.entries) == 1 else f"{entry}__{name}"
+    @property
+    def _exposure(self) -> Exposure:
+        config, entries = self._context.config(), tuple(self.entries)
+        state = self._known.version, entries
+        if self._exposed is None or self._exposed[0] != state or self._exposed[1] is not config:
+            self._exposed = state, config, Exposure(config, entries, self._known)
+        return self._exposed[2]
 
     # `ServedContent`.
 
@@ -120,17 +151,18 @@ class EndpointSession(ServedContent):
         self._start(prepared(), "prepare an agent's session")
 
     def begin(self, request: ServedRequest) -> None:
+        self._introduce(request)
         if (listed := LISTS.get(request.method)) is not None:
             self._answer(request, self._list(request, *listed))
+        elif request.method == "tools/call":
+            self._answer(request, self._call(request))
         else:
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
 
     def input_schema(self, tool: str) -> Mapping[str, Any]:
         """See `mcphost.serving.http_listener.HttpContent`."""
-        for entry, item in self._items(CatalogKind.TOOLS):
-            if self._exposed(entry, item.name) == tool:
-                return as_dict(item.received.get("inputSchema"))
-        return {}
+        found = self._exposure.tool(tool)
+        return {} if found is None else as_dict(found[1].received.get("inputSchema"))
 
     # From the service.
 
@@ -164,8 +196,9 @@ class EndpointSession(ServedContent):
             if any(name in each for each in declared):
                 offered[name] = {}
         if "tools" in offered:
-            offered["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
             offered["extensions"] = {TASKS_EXTENSION: {}}
+        if any("tasks" in each for each in declared):
+            offered["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         return offered
 
     def _instructions(self) -> str:
@@ -180,20 +213,10 @@ class EndpointSession(ServedContent):
 
     # Lists.
 
-    async def _list(self, request: ServedRequest, kind: CatalogKind, member: str, key: str) -> Json:
+    async def _list(self, request: ServedRequest, kind: CatalogKind, member: str) -> Json:
         await self._reached(self.entries, LIST_SECONDS, kind)
-        definitions = [self._definition(entry, item, key) for entry, item in self._items(kind)]
+        definitions = self._exposure.definitions(kind)
         return {"ttlMs": self._fresh_milliseconds(kind), **page(member, definitions, request.params, PAGE_ITEMS)}
-
-    def _items(self, kind: CatalogKind) -> Iterator[tuple[str, Any]]:
-        """The items of this kind, each with its entry."""
-        for entry in self.entries:
-            for item in self._known.items(entry, kind):
-                yield entry, item
-
-    def _definition(self, entry: str, item: Any, key: str) -> Json:
-        definition: Json = item.definition()
-        return definition if key != "name" else {**definition, "name": self._exposed(entry, item.name)}
 
     def _fresh_milliseconds(self, kind: CatalogKind) -> int:
         """For which the whole list is fresh: as long as the part that is so shortest."""
@@ -226,12 +249,42 @@ class EndpointSession(ServedContent):
 
     # Requests.
 
-    def _answer(self, request: ServedRequest, work: Coroutine[Any, Any, Mapping[str, Any]]) -> None:
-        """Answer a request with the result of this work."""
+    def _introduce(self, request: ServedRequest) -> None:
+        """Take note of what the agent says of itself."""
+        told = request.declaration
+        if told.identity:
+            self.shown.named(*claim_of(told.identity, told.revision.version))
+
+    async def _call(self, request: ServedRequest) -> None:
+        name, arguments = request.params.get("name"), request.params.get("arguments", {})
+        if not isinstance(name, str):
+            raise InvalidParamsError("name is not a text.")
+        if not isinstance(arguments, dict):
+            raise InvalidParamsError("arguments is not an object.")
+        found = self._exposure.tool(name)
+        if found is None:
+            await self._reached(self.entries, LIST_SECONDS, CatalogKind.TOOLS)
+            found = self._exposure.tool(name)
+        if found is None:
+            raise unknown_tool(name)
+        entry, tool = found
+        server = await self._server_of(entry)
+        self.calls.begin(request, AskedCall(entry, server, tool, arguments))
+
+    async def _server_of(self, entry: str) -> str:
+        """The running server of an entry that this session uses."""
+        return entry
+
+    def _call_result(self, asked: AskedCall, request: ServedRequest, result: Json) -> Mapping[str, Any]:
+        return self._exposure.uris.in_result(asked.entry, result)
+
+    def _answer(self, request: ServedRequest, work: Coroutine[Any, Any, Mapping[str, Any] | None]) -> None:
+        """Answer a request with the result of this work; None: something else answers it."""
 
         async def answered() -> None:
             try:
-                request.finish(await work)
+                if (result := await work) is not None:
+                    request.finish(result)
             except RpcError as error:
                 request.fail(error)
             except McphostError as error:
@@ -240,11 +293,7 @@ class EndpointSession(ServedContent):
                 request.fail(RpcError(ErrorCode.INTERNAL_ERROR, str(internal_error(error))))
 
         task = self._start(answered(), f"serve {request.method}")
-        request.on_cancel = partial(_cancel, task)
+        request.on_cancel = task.cancel
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         return self._context.background.start(work, name)
-
-
-def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()

@@ -27,3 +27,11 @@ async def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | Non
     if verdict.problems:
         raise InvalidArguments([(problem.path, problem.message) for problem in verdict.problems])
     return verdict.note
+
+
+async def misfit(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """A note on arguments that do not fit or could not be checked: it is the server that refuses them."""
+    try:
+        return await check_arguments(tool, arguments)
+    except InvalidArguments as invalid:
+        return f"the arguments do not fit the tool's schema: {invalid}"

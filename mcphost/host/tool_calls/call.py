@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from mcphost.client.requests import BY_USER
 from mcphost.client.tasks import GivenInputs
@@ -19,6 +19,8 @@ from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.client.rounds import InputRound
+    from mcphost.client.server_requests import InputRequest
+    from mcphost.host.agents.facts import AgentFacts
     from mcphost.host.consent.repetition import Repetition
     from mcphost.protocol.models.progress import Progress
     from mcphost.protocol.models.tasks import Task
@@ -65,6 +67,16 @@ class ArgumentReferences(NamedTuple):
     """Returns the arguments, perhaps edited since, with their values. Raises ConfigError."""
 
 
+class CallQuestions(Protocol):
+    """Answers what a server asks in one call, in place of mcphost's own services."""
+
+    def takes(self, request: InputRequest) -> bool:
+        """True if the answer to this request comes from here."""
+
+    async def answer(self, request: InputRequest) -> Mapping[str, Any]:
+        """Return the result. Raises InputRefused; cancelled when the server withdraws the request."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallRequest:
     server: str
@@ -92,6 +104,16 @@ class CallRequest:
     """The consent to further runs of the call; None: it runs once."""
     answer_before: Mapping[str, Any] | None = None
     """The answer of the run before, if the call is repeated."""
+    agent: AgentFacts | None = None
+    """The agent that calls; None: mcphost itself."""
+    meta: Mapping[str, Any] | None = None
+    """Members of ``_meta`` that the server gets."""
+    on_progress: Callable[[Progress], None] | None = None
+    """Takes each report of progress."""
+    questions: CallQuestions | None = None
+    """Answers what the server asks in this call, as far as it takes that."""
+    hold: Callable[[], Awaitable[None]] | None = None
+    """Awaited once the call is allowed; it is sent when that returns."""
 
 
 class ToolCall:

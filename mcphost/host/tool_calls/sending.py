@@ -108,11 +108,17 @@ class CallSending:
 
         if not client.tasks.applies_to(tool, preferred=call.request.as_task):
             return await client.call_tool(
-                tool.name, self._values, timeouts=self._timeouts, on_progress=self._progressed, on_round=report
+                tool.name,
+                self._values,
+                meta=call.request.meta,
+                timeouts=self._timeouts,
+                on_progress=self._progressed,
+                on_round=report,
             )
         return await client.tasks.call_tool(
             tool.name,
             self._values,
+            meta=call.request.meta,
             token=self._token,
             given=call.given,
             cancels=self._cancels,
@@ -189,6 +195,8 @@ class CallSending:
 
     def _progressed(self, progress: Progress) -> None:
         self._call.progress = replace(progress, message=self._masked(progress.message))
+        if (report := self._call.request.on_progress) is not None:
+            report(progress)
         self._bus.publish(CallChanged(self._call.number))
 
     async def _round_came(self, current: InputRound) -> None:

@@ -36,7 +36,7 @@ from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
-from mcphost.host.tool_calls.arguments import check_arguments
+from mcphost.host.tool_calls.arguments import check_arguments, misfit
 from mcphost.host.tool_calls.call import NOTHING_SENT, ArgumentReferences, CallRequest, ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -289,6 +289,8 @@ class ToolCallService:
             arguments = answer.arguments
             values = await _values(call.request, arguments)
             await check_arguments(proposal.tool, values)
+        if call.request.hold is not None:
+            await call.request.hold()
         await connection.current(CatalogKind.TOOLS)
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, config, connection)
@@ -305,7 +307,8 @@ class ToolCallService:
         if request.recalled and (masked := masked_paths(call.arguments)):
             raise InvalidArguments([(path, "is masked in the history; write its value again") for path in masked])
         values = await _values(request, call.arguments)
-        note = "; ".join(filter(None, [why, await check_arguments(tool, values), _replaced(request)]))
+        check = check_arguments if request.agent is None else misfit  # an agent hears it from the server itself
+        note = "; ".join(filter(None, [why, await check(tool, values), _replaced(request)]))
         return Proposal(
             call=call.number,
             server=request.server,
@@ -319,6 +322,8 @@ class ToolCallService:
             composed=request.composed,
             repetition=request.repetition,
             values=None if request.references is None else values,
+            agent=request.agent,
+            served=request.agent is not None,
         )
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:

@@ -57,6 +57,8 @@ class ServerContent(ServedContent):
         }
         self.begun: list[ServedRequest] = []
         self.opened_sessions = 0
+        self.came = asyncio.Event()
+        """Set by each request."""
         self.session: ServerSession
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
@@ -70,12 +72,21 @@ class ServerContent(ServedContent):
 
     def begin(self, request: ServedRequest) -> None:
         self.begun.append(request)
+        self.came.set()
         if request.method == "tools/list":
             request.finish({"tools": list(self.definitions.values())})
         elif request.method == "tools/call":
             self.tools[request.params["name"]](request)
         else:
             request.finish(self.results[request.method])
+
+    async def until(self, method: str) -> ServedRequest:
+        """The first request of this method that comes, or came."""
+        async with asyncio.timeout(20):
+            while not self.all(method):
+                self.came.clear()
+                await self.came.wait()
+        return self.all(method)[0]
 
     def all(self, method: str) -> list[ServedRequest]:
         return [each for each in self.begun if each.method == method]
@@ -100,7 +111,8 @@ class ServerInProcess:
         pass
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
-        answer = self._waiting[request.id] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._waiting[request.id] = answer
         try:
             self._session.receive(encode(request))
             return await answer
@@ -128,12 +140,16 @@ class ServerInProcess:
         self._inbound.closed(lost)
 
     def _from_server(self, message: Any, about: RequestKey | None) -> None:
-        for read in decode(json.dumps(message).encode()):
+        data = json.dumps(message).encode()
+        asyncio.get_running_loop().call_soon(self._read, data)  # in order, and never within a request
+
+    def _read(self, data: bytes) -> None:
+        for read in decode(data):
             if isinstance(read, Response):
                 if (waiting := self._waiting.get(read.id)) is not None and not waiting.done():
                     waiting.set_result(read)
             elif self._inbound is not None and not isinstance(read, Malformed):
-                asyncio.get_running_loop().call_soon(self._inbound.message, read)
+                self._inbound.message(read)
 
 
 class Agent:
@@ -207,12 +223,14 @@ class Agent:
     async def result(self, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Json:
         answer = await self.ask(method, params, **meta)
         assert "result" in answer, answer
-        return answer["result"]
+        result: Json = answer["result"]
+        return result
 
     async def error(self, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Json:
         answer = await self.ask(method, params, **meta)
         assert "error" in answer, answer
-        return answer["error"]
+        error: Json = answer["error"]
+        return error
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **meta: Any) -> Json:
         return await self.result("tools/call", {"name": name, "arguments": arguments or {}}, **meta)
@@ -223,7 +241,8 @@ class Agent:
 
     async def notice(self, method: str) -> Json:
         found = await self.until(lambda message: message.get("method") == f"notifications/{method}")
-        return found.get("params", {})
+        params: Json = found.get("params", {})
+        return params
 
     def close(self) -> None:
         self.session.close()
@@ -235,6 +254,7 @@ class EndpointRig:
 
     def __init__(self, running: RecordingHost, contents: Mapping[str, ServerContent]) -> None:
         self.host, self.contents = running, contents
+        self.transports: dict[str, ServerInProcess] = {}
 
     async def agent(
         self,
@@ -272,7 +292,7 @@ async def rig(
     config = Config.model_validate(values, strict=False)
     async with RecordingHost(config, approver, open_transport=opened, **(dependencies or {})) as running:
         found = EndpointRig(running, contents)
-        found.transports = transports  # type: ignore[attr-defined]
+        found.transports = transports
         yield found
 
 

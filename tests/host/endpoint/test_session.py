@@ -23,3 +23,12 @@ async def test_one_server_keeps_its_names_and_definitions(era: str, revision: Re
         agent = await running.agent(revision)
         tools = (await agent.result("tools/list"))["tools"]
     assert tools == list(content.definitions.values())
+
+
+@pytest.mark.parametrize("revision", ERAS.values(), ids=ERAS)
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_returns_the_servers_result(era: str, revision: Revision) -> None:
+    async with rig({"rock": lighthouse()}, era=era) as running:
+        agent = await running.agent(revision)
+        result = await agent.call("lamp")
+    assert result["content"] == [{"type": "text", "text": "lit"}]

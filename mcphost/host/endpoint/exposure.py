@@ -1,0 +1,82 @@
+"""All that one session offers, under the names that its agent sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from mcphost.config import Config
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.endpoint.known_servers import KnownServers
+from mcphost.host.endpoint.names import ExposedNames, ExposedUris, aliases
+from mcphost.protocol.models.prompts import Prompt
+from mcphost.protocol.models.tools import Tool
+
+Json = dict[str, Any]
+
+_NAMED: Final = (CatalogKind.TOOLS, CatalogKind.PROMPTS)
+
+
+class Exposure:
+    """The items of these entries, as they are known now."""
+
+    def __init__(self, config: Config, entries: Sequence[str], known: KnownServers) -> None:
+        self._entries, self._known = entries, known
+        self._aliases = aliases({entry: config.servers[entry].alias for entry in entries})
+
+    def tool(self, exposed: str) -> tuple[str, Tool] | None:
+        """The tool of this name, with its entry."""
+        return self._item(CatalogKind.TOOLS, exposed)
+
+    def prompt(self, exposed: str) -> tuple[str, Prompt] | None:
+        """The prompt of this name, with its entry."""
+        return self._item(CatalogKind.PROMPTS, exposed)
+
+    def definitions(self, kind: CatalogKind) -> Sequence[Json]:
+        """The definitions of a kind, as the servers wrote them but for names."""
+        return self._definitions[kind]
+
+    @cached_property
+    def uris(self) -> ExposedUris:
+        resources = [(entry, item.uri) for entry, item in self._all(CatalogKind.RESOURCES)]
+        templates = [(entry, item.uri_template) for entry, item in self._all(CatalogKind.TEMPLATES)]
+        return ExposedUris(self._entries, resources, templates)
+
+    @cached_property
+    def _names(self) -> Mapping[CatalogKind, ExposedNames]:
+        return {
+            kind: ExposedNames(self._aliases, [(entry, item.name) for entry, item in self._all(kind)])
+            for kind in _NAMED
+        }
+
+    @cached_property
+    def _found(self) -> Mapping[CatalogKind, Mapping[str, tuple[str, Any]]]:
+        return {kind: dict(self._exposed(kind)) for kind in _NAMED}
+
+    @cached_property
+    def _definitions(self) -> Mapping[CatalogKind, Sequence[Json]]:
+        named = {
+            kind: [
+                {**self.uris.in_definition(entry, item.definition()), "name": exposed}
+                for exposed, (entry, item) in self._found[kind].items()
+            ]
+            for kind in _NAMED
+        }
+        others = {
+            kind: [dict(self.uris.in_definition(entry, item.definition())) for entry, item in self._all(kind)]
+            for kind in CatalogKind
+            if kind not in _NAMED
+        }
+        return named | others
+
+    def _exposed(self, kind: CatalogKind) -> Iterable[tuple[str, tuple[str, Any]]]:
+        for entry, item in self._all(kind):
+            if (exposed := self._names[kind].of(entry, item.name)) is not None:
+                yield exposed, (entry, item)
+
+    def _item(self, kind: CatalogKind, exposed: str) -> tuple[str, Any] | None:
+        return self._found[kind].get(exposed)
+
+    def _all(self, kind: CatalogKind) -> Iterable[tuple[str, Any]]:
+        return ((entry, item) for entry in self._entries for item in self._known.items(entry, kind))
