@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
-from mcphost.config import ComparedServer, Config, GivenServer, ResolvedServer, Values
+from mcphost.config import ComparedServer, Config, GivenServer, ResolvedServer, Values, entry_of
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError, SignInFailed
 
@@ -125,7 +125,7 @@ def item_name(config: Config, server: ResolvedServer) -> str:
     if isinstance(entry, ComparedServer) and entry.entry:
         return entry.entry
     if not isinstance(entry, GivenServer) or server.url is None:
-        return server.name
+        return entry_of(server.name)
     parts = urlsplit(server.url)
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 

@@ -5,6 +5,7 @@ Importing this package reads no file.
 """
 
 from mcphost.config.changes import Changes, compare
+from mcphost.config.fields import entry_of
 from mcphost.config.limits import Limits
 from mcphost.config.loading import (
     ConfigLocation,
@@ -43,6 +44,7 @@ from mcphost.config.servers import (
     RootConfig,
     SamplingConfig,
     ServerConfig,
+    Sharing,
     ToolConfig,
 )
 from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml
@@ -77,10 +79,12 @@ __all__ = [
     "SamplingConfig",
     "ServeConfig",
     "ServerConfig",
+    "Sharing",
     "ToolConfig",
     "TrustedFolders",
     "Values",
     "compare",
+    "entry_of",
     "find_config",
     "home_folder",
     "load",

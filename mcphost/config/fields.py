@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
@@ -49,6 +50,16 @@ def server_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError("a name has 1 to 64 letters, digits, '_', '.' or '-', and does not start with '-'")
     return name
+
+
+_INSTANCE: Final = re.compile(rf"(?P<entry>{_NAME.pattern})@[A-Za-z0-9_.-]{{1,64}}")
+
+
+@lru_cache(maxsize=1024)  # asked for at each call of a tool
+def entry_of(server: str) -> str:
+    """The entry that the server runs; only an instance has another name, ``ENTRY@AGENT``."""
+    found = _INSTANCE.fullmatch(server)
+    return server if found is None else found["entry"]
 
 
 def reason_against_url(url: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
-from mcphost.config.fields import reason_against_document, reason_against_url
+from mcphost.config.fields import entry_of, reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
 from mcphost.config.servers import OAuthConfig, ServerConfig
 from mcphost.config.values import Values
@@ -68,7 +68,7 @@ def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
     """
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
-    return _Resolution(values.beside(config.path), f"servers.{name}").server(name, server)
+    return _Resolution(values.beside(config.path), f"servers.{entry_of(name)}").server(name, server)
 
 
 class ResolvedProgram(NamedTuple):
@@ -83,14 +83,14 @@ def resolve_program(config: Config, values: Values, name: str) -> ResolvedProgra
     """Return what the entry ``name`` runs or calls, with references replaced. Raises as ``resolve_server``."""
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
-    return _Resolution(values.beside(config.path), f"servers.{name}").program(server)
+    return _Resolution(values.beside(config.path), f"servers.{entry_of(name)}").program(server)
 
 
 def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRoot, ...]:
     """Return the roots of the entry ``name``; see ``resolve_server``."""
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
-    return tuple(_Resolution(values.beside(config.path), f"servers.{name}").roots(server))
+    return tuple(_Resolution(values.beside(config.path), f"servers.{entry_of(name)}").roots(server))
 
 
 def resolve_model(config: Config, values: Values, name: str) -> ResolvedModel:

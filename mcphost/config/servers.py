@@ -164,6 +164,10 @@ class CapabilitiesConfig(ConfigTable):
     """The extensions of the protocol that it may use, from 2026-07-28 on; an empty list is none."""
 
 
+Sharing = Literal["all", "agent", "session"]
+"""The agents that share one process of a server, or one session with it."""
+
+
 def _root(value: object) -> object:
     return {"path": value} if isinstance(value, str) else value
 
@@ -202,6 +206,12 @@ class ServerConfig(ConfigTable):
     """Features that the server must offer (such as ``tools``), or the connection ends."""
     start: Literal["eager", "lazy", "manual"] = "eager"
     """Connect when mcphost starts, at first use, or only when the user asks for it."""
+    share: Sharing | None = None
+    """The agents that ``mcphost serve`` lets use one process or session: all, one agent in all its sessions, or one
+    session; absent: all where the server speaks a revision without handshake, since it keeps nothing of a conversation,
+    else one session."""
+    idle_stop: Seconds = 600.0
+    """Seconds without a use after which what runs for one agent or session ends; the next use starts it again."""
     startup_timeout_sec: Seconds = 30.0
     """Seconds for the handshake after the start, and as many again for the list of tools."""
     tool_timeout_sec: Seconds = REQUEST_SECONDS

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.errors import Declined
 from mcphost.host.private_file import PrivateFile
 
@@ -188,7 +188,7 @@ class AuditWriter:
         """Write down what happened; None where the policy wants no records."""
         if self._config().policy.audit == "off":
             return None
-        written = self._audit.record({"time": _local_time(time.time()), **record})
+        written = self._audit.record({"time": _local_time(time.time()), **record, **_by_entry(record)})
         if written.done():
             self._watch(written)
         else:
@@ -214,6 +214,14 @@ def _local_time(now: float) -> str:
 def _local_second(second: int) -> tuple[str, str]:
     text = datetime.fromtimestamp(second, UTC).astimezone().isoformat()
     return text[:19], text[19:]
+
+
+def _by_entry(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry as the server of a record, and the instance beside it."""
+    server = record.get("server")
+    if not isinstance(server, str) or (entry := entry_of(server)) == server:
+        return {}
+    return {"server": entry, "instance": server}
 
 
 def _not_kept(why: str) -> Declined:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from mcphost.client.paging import ListedItems, Rejected
-from mcphost.config import ServerConfig
+from mcphost.config import ServerConfig, entry_of
 from mcphost.errors import InvalidResult, UnknownName
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
@@ -137,10 +137,11 @@ class CatalogSection(Generic[Entry]):
             self._entries[server] = self._entries.pop(server, ())
 
     def entries_of(self, server: str | None) -> Sequence[Entry]:
-        """The entries of one server, or of all."""
+        """The entries of one server, or of all without instances, which offer what their server does."""
         if server is not None:
             return self._entries.get(server, ())
-        return tuple(entry for entries in self._entries.values() for entry in entries)
+        own = ((name, entries) for name, entries in self._entries.items() if entry_of(name) == name)
+        return tuple(entry for _, entries in own for entry in entries)
 
     def named(self, server: str, name: str) -> Entry | None:
         """The entry of ``server`` with this name (a resource's is its URI)."""

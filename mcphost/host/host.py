@@ -53,6 +53,7 @@ from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 if TYPE_CHECKING:  # imported when they are first used: most runs need none of them
     from mcphost.host.agents.service import AgentService
     from mcphost.host.comparison.observation import ComparisonService
+    from mcphost.host.connections.instances import Holder, Instances
     from mcphost.host.endpoint.service import EndpointService
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
@@ -111,6 +112,7 @@ class Host:
             self._calls,
             reporting,
             self._background,
+            self._holder_of,
             asks=ROOTS in given.answers,
         )
         self.history = CallHistory(given.history_path, self._config, self._calls, self.bus, mask)
@@ -161,6 +163,7 @@ class Host:
                 self.roots,
                 self.elicitation,
                 lambda: self.sampling,
+                self._holder_of,
                 writes=self._writes,
             ),
             reporting=reporting,
@@ -185,6 +188,22 @@ class Host:
         return AgentService(gated, questions, self.traffic, self._calls, self.consent.asks, self._background, self.bus)
 
     @cached_property
+    def instances(self) -> Instances:
+        """The servers that run for one agent or session."""
+        from mcphost.host.connections.instances import Instances
+
+        return Instances(
+            lambda: self.config,
+            self.servers,
+            self._eras,
+            self._calls,
+            self.process_usage,
+            self.bus,
+            self._add,
+            self._remove,
+        )
+
+    @cached_property
     def endpoint(self) -> EndpointService:
         """The sessions of agents that mcphost serves."""
         from mcphost.host.endpoint.service import EndpointContext, EndpointService
@@ -192,7 +211,7 @@ class Host:
         return EndpointService(
             EndpointContext(
                 version=self._dependencies.version,
-                config=self._config,
+                config=lambda: self.config,
                 servers=self.servers,
                 agents=self.agents,
                 asks=self.consent.asks,
@@ -277,6 +296,8 @@ class Host:
             else:
                 call.cancel()
         self.sign_ins.cancel()
+        if self._has_instances:
+            self.instances.close()
         self.servers.cancel()
         if "agents" in self.__dict__:  # else no agent ever came
             self.agents.close()
@@ -302,7 +323,7 @@ class Host:
         async with self._applying:
             before, changes = self.config, compare(self.config, config)
             self.config = config
-            gone = [self._remove(name) for name in changes.removed]
+            gone = [supervisor for name in changes.removed for supervisor in self._remove_all(name)]
             for name, fields in changes.changed.items():
                 self._set_budgets(name)
                 if not _SIGN_IN_FIELDS.isdisjoint(fields):
@@ -310,10 +331,12 @@ class Host:
                 if same_for_connection(before.limits_for(name), config.limits_for(name)):
                     fields = tuple(field for field in fields if field != "limits")
                 self.servers[name].reconfigured(fields)
+                if self._has_instances:
+                    self.instances.reconfigured(name, fields)
             for name in changes.added:
                 self._add(name)
-            self.servers.put_in_order(config.servers)
-            self.catalog.put_in_order(config.servers)
+            self.servers.put_in_order(self._config().servers)
+            self.catalog.put_in_order(self._config().servers)
             self.roots.reconfigured([*changes.removed, *changes.changed, *changes.added])
             for task in gone:
                 task.cancel()
@@ -349,16 +372,30 @@ class Host:
         self.logs.warn("", text)
 
     def _config(self) -> Config:
-        return self.config
+        """The configuration with what runs for single agents, as the connections and services need it."""
+        return self.instances.config if self._has_instances else self.config
+
+    @property
+    def _has_instances(self) -> bool:
+        return "instances" in self.__dict__  # else no agent ever came
+
+    def _holder_of(self, server: str) -> Holder | None:
+        return self.instances.holder_of(server) if self._has_instances else None
 
     def _add(self, name: str) -> None:
         self._set_budgets(name)
         self.catalog.keep(name, ())
         self.servers.add(Connection(name, self._connection_context))
 
+    def _remove_all(self, name: str) -> Sequence[asyncio.Task[None]]:
+        """Remove a server and its instances."""
+        self.sign_ins.cancel(name)
+        instances = self.instances.removed(name) if self._has_instances else ()
+        return [self._remove(name), *instances]
+
     def _remove(self, name: str) -> asyncio.Task[None]:
         self.catalog.forget(name)
-        self.sign_ins.cancel(name)
+        self.roots.forget(name)
         return self.servers.remove(name)
 
     def _set_budgets(self, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from mcphost.config import Config, ModelConfig
+from mcphost.config import Config, ModelConfig, entry_of
 from mcphost.errors import ModelRefused
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.sampling import ModelPreferences
@@ -112,7 +112,7 @@ class ModelCatalog:
 
     def _only(self, server: str) -> str | None:
         """The model that the server's entry names; a server behind an agent's gate has no entry."""
-        settings = self._config().servers.get(server)
+        settings = self._config().servers.get(entry_of(server))
         return None if settings is None else settings.sampling.model
 
     def _configured(self) -> Sequence[AvailableModel]:

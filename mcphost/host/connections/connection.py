@@ -21,7 +21,7 @@ from mcphost.client.observer import NotificationObserver
 from mcphost.client.paging import ListLimits, Rejected
 from mcphost.client.requester import ClientLimits
 from mcphost.client.server_requests import InputHandler
-from mcphost.config import GivenServer, Limits, ServerConfig
+from mcphost.config import GivenServer, Limits, ServerConfig, entry_of
 from mcphost.errors import (
     AuthorizationRequired,
     CapabilityMissing,
@@ -84,7 +84,7 @@ class Connection:
     """One configured server and its connection. The host runs `supervise`; call anything else at any time."""
 
     def __init__(self, name: str, context: ConnectionContext) -> None:
-        self.name = name
+        self.name, self.entry = name, entry_of(name)
         self.config = context.config().servers[name]
         """The server's current entry in the configuration."""
         self._context = context
@@ -129,6 +129,13 @@ class Connection:
         self.restarts = 0
         """Number of failures in this run."""
         self.level: LogLevel | None = LogLevel.read(self.config.log_level)
+        self._capabilities: ClientCapabilities | None = None
+        """The capabilities that this or the last connection declares."""
+
+    @property
+    def instance(self) -> str:
+        """Its name, if it is an instance of an entry; empty for the entry's own connection."""
+        return "" if self.name == self.entry else self.name
 
     @property
     def ready(self) -> bool:
@@ -185,6 +192,12 @@ class Connection:
         if self.session is None:
             return {}
         return self._context.server_requests.capabilities(self.name).under(self.session.revision)
+
+    def redeclare(self) -> None:
+        """Reconnect if the connection declares other client capabilities than it would now."""
+        running = self.state in (ServerState.STARTING, ServerState.READY)
+        if running and self._capabilities not in (None, self._context.server_requests.capabilities(self.name)):
+            self.restart()
 
     def start(self) -> None:
         """Connect now, even if a retry is pending. Does nothing if the server is ready or starting."""
@@ -326,7 +339,8 @@ class Connection:
 
     def _new_client(self, transport: Transport) -> Client:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
-        answers = requests.handler(self.name), requests.capabilities(self.name)
+        self._capabilities = requests.capabilities(self.name)
+        answers = requests.handler(self.name), self._capabilities
         self.remembered_era = self._context.eras.get(self.config)
         era = self._next_era or era_to_open(self.config, self.remembered_era)
         return _new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
@@ -388,7 +402,7 @@ class Connection:
     def _name_slow_probe(self, what: str, seconds: float) -> None:
         """Name the setting that saves the time which an unanswered probe takes at every start."""
         if seconds > SLOW_PROBE:
-            entry = "an entry for it" if isinstance(self.config, GivenServer) else f"[servers.{self.name}]"
+            entry = "an entry for it" if isinstance(self.config, GivenServer) else f"[servers.{self.entry}]"
             saves = f'protocol = "legacy" in {entry} saves it'
             self._bus.alarm(f"{self.name}: {what}; this took {duration_text(seconds)}; if that is always so, {saves}")
 
@@ -432,7 +446,7 @@ class Connection:
     def _plan_retry(self, failure: McphostError) -> None:
         now = time.monotonic()
         self.restarts += 1
-        plan = after_failure(failure, self.name, self.config, self._backoff, now, self.ready_at)
+        plan = after_failure(failure, self.entry, self.config, self._backoff, now, self.ready_at)
         if plan.state is ServerState.NEEDS_SIGN_IN and isinstance(failure, AuthorizationRequired):
             self.refusal = failure
         self.retry_at = None if plan.wait is None else now + plan.wait
@@ -461,7 +475,7 @@ class Connection:
             return
         if isinstance(reason, AuthorizationRequired) and self.config.signs_in:
             self.refusal = reason
-            self._enter(ServerState.NEEDS_SIGN_IN, str(reason), next_step(reason, self.name, self.config))
+            self._enter(ServerState.NEEDS_SIGN_IN, str(reason), next_step(reason, self.entry, self.config))
         else:
             self._enter(ServerState.RECONNECTING, str(reason))
 

@@ -25,7 +25,7 @@ class Servers(Mapping[str, Connection]):
 
     def __getitem__(self, name: str) -> Connection:
         if name not in self._connections:
-            known = ", ".join(self._connections) or "none"
+            known = ", ".join(each.name for each in self.entries) or "none"
             raise UnknownName(f"no server is called {name!r}; configured: {known}")
         return self._connections[name]
 
@@ -41,6 +41,15 @@ class Servers(Mapping[str, Connection]):
     def get(self, name: str, default: object = None) -> Connection | None:  # type: ignore[override]
         """The connection; None where no server has that name."""
         return self._connections.get(name)
+
+    @property
+    def entries(self) -> list[Connection]:
+        """The connections of the entries themselves, without what runs for single agents."""
+        return [each for each in self._connections.values() if not each.instance]
+
+    def of_entry(self, entry: str) -> list[Connection]:
+        """The entry's own connection, and those of its instances."""
+        return [each for each in self._connections.values() if each.entry == entry]
 
     async def ready(self, names: Sequence[str] | None = None) -> None:
         """Wait until these servers (all that start by themselves) are ready or have failed for the first time."""

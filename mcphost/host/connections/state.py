@@ -29,8 +29,8 @@ LISTING_FIELDS: Final = frozenset({"enabled_tools", "disabled_tools"})
 """Settings that an open connection adopts by listing its tools again."""
 
 LIVE_FIELDS: Final = LISTING_FIELDS | {
-    "alias", "roots", "sampling", "start", "startup_timeout_sec", "tool_timeout_max_sec", "tool_timeout_sec", "tools",
-    "trust_hints",
+    "alias", "idle_stop", "roots", "sampling", "share", "start", "startup_timeout_sec", "tool_timeout_max_sec",
+    "tool_timeout_sec", "tools", "trust_hints",
 }  # fmt: skip
 """Settings that are read when they are needed: an open connection goes on when they change."""
 

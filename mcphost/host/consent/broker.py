@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cancellation import is_cancelled
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.approval_store import ApprovalStore
@@ -52,7 +52,7 @@ class Proposal:
 
     call: int
     server: str
-    """The configured name."""
+    """The configured name: the entry's, by which rules and approvals go."""
     tool: Tool
     arguments: Mapping[str, Any]
     origin: str
@@ -81,6 +81,8 @@ class Proposal:
     """False if a gate's server is another program than the configuration's entry of that name."""
     refusal: str = ""
     """Why the call is refused, whatever the rules say; empty: they decide."""
+    instance: str = ""
+    """The instance of the server that gets the call; empty: the entry's own connection does."""
 
     @property
     def gated(self) -> GatedBy | None:
@@ -151,6 +153,7 @@ class ConsentBroker:
         self, server: str, identity: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
     ) -> PolicyDecision:
         """Predict the decision about a call; nothing is asked, remembered or recorded."""
+        server = entry_of(server)
         approval = self._approval(server, identity, tool)
         return self._by_policy(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).decision
 
@@ -302,6 +305,7 @@ class ConsentBroker:
             repeats=proposal.repetition.words if proposal.repetition else "",
             agent=proposal.agent,
             folder=proposal.folder,
+            instance=proposal.instance,
             why_not_together=_NOT_GATED
             if proposal.agent
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
@@ -312,7 +316,7 @@ class ConsentBroker:
     async def _ask(self, question: ToolCallQuestion, server: str) -> Answer:
         """Ask, and return the answer. Raises ServerNotReady if this server went away meanwhile."""
         asking = asyncio.ensure_future(self._approver.ask(question))
-        self._asking[question.call] = server, asking
+        self._asking[question.call] = question.instance or server, asking
         self._bus.publish(CallChanged(question.call))
         try:
             return await asking

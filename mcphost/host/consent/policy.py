@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from mcphost.config import Config, SamplingConfig, ServerConfig, ToolConfig, names_agent, rule_matches
+from mcphost.config import (
+    Config,
+    SamplingConfig,
+    ServerConfig,
+    ToolConfig,
+    entry_of,
+    names_agent,
+    rule_matches,
+)
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.lazy_dataclass import dataclass
 
@@ -130,6 +138,7 @@ class SamplingPolicy:
 
 def sampling_policy(config: Config, server: str) -> SamplingPolicy:
     """The rules for one server's requests; a deny anywhere wins, then its own entry, then what holds for all."""
+    server = entry_of(server)
     settings = config.servers.get(server)
     own = settings.sampling if settings else SamplingConfig.model_construct()
     said, rule = own.policy, f"servers.{server}.sampling.policy = {own.policy!r}"

@@ -72,6 +72,8 @@ class ToolCallQuestion:
     """The agent whose call a gate holds; None: the call is mcphost's own."""
     folder: str = ""
     """The folder of a gate's server."""
+    instance: str = ""
+    """The instance of the server that gets the call; empty: the entry's own connection does."""
 
     @property
     def about(self) -> str:

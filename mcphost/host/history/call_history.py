@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.errors import ConfigError
 from mcphost.host.events import CallFinished, EventBus
 from mcphost.host.history.past_call import PastCall, PastCallQuery, kept_text, past_call
@@ -85,7 +85,9 @@ class CallHistory:
 
     async def last_used(self, most: int = 20) -> list[tuple[str, str]]:
         """The servers and tools called last, the newest first: of this run, and of earlier ones if they can be read."""
-        here = ((call.request.server, call.request.tool) for call in reversed(list(self._registry.calls.values())))
+        here = (
+            (entry_of(call.request.server), call.request.tool) for call in reversed(list(self._registry.calls.values()))
+        )
         earlier: list[tuple[str, str]] = []
         with suppress(ConfigError):
             earlier = await self._read(lambda store: store.last_tools(most)) if self.kept else []
@@ -105,7 +107,9 @@ class CallHistory:
         """The calls of a tool in this run, newest first; they need not have ended. Their arguments are not masked."""
         calls = (call for call in reversed(list(self._registry.calls.values())) if call.request.task is None)
         return [
-            past_call(call, self.run) for call in calls if (call.request.server, call.request.tool) == (server, tool)
+            past_call(call, self.run)
+            for call in calls
+            if (entry_of(call.request.server), call.request.tool) == (server, tool)
         ]
 
     def masked(self, identity: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
+from mcphost.config import entry_of
 from mcphost.errors import InvalidResult, PastFailure
 from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.json_values import as_dict
@@ -85,7 +86,7 @@ def past_call(call: ToolCall, run: str = "") -> PastCall:
         run=run,
         number=call.number,
         time=call.time,
-        server=call.request.server,
+        server=entry_of(call.request.server),
         identity=call.identity,
         tool=call.request.tool,
         origin=call.request.origin,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from mcphost.config import Config, SamplingConfig
+from mcphost.config import Config, SamplingConfig, entry_of
 from mcphost.lazy_dataclass import dataclass
 from mcphost.providers.base import Price, TokenUsage
 
@@ -131,10 +131,10 @@ class SamplingBudgets:
         account.more_cost += cost or 0.0
 
     def _account_of(self, server: str) -> _Account:
-        return self._accounts.setdefault(server, _Account())
+        return self._accounts.setdefault(entry_of(server), _Account())
 
     def _settings(self, server: str) -> SamplingConfig:
-        found = self._config().servers.get(server)
+        found = self._config().servers.get(entry_of(server))
         return SamplingConfig.model_construct() if found is None else found.sampling
 
     def _most(self, server: str) -> tuple[int | None, float | None]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from mcphost.client.server_requests import InputRefused
-from mcphost.config import Config, SamplingConfig, ServerConfig
+from mcphost.config import Config, SamplingConfig, ServerConfig, entry_of
 from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelAnswerMalformed, ModelRefused
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.policy import PolicyDecision, SamplingPolicy, sampling_policy
@@ -146,7 +146,7 @@ class SamplingService:
     def _admit(self, server_request: ServerRequest, policy: SamplingPolicy) -> None:
         """Raise InputRefused for a request that is not even looked at."""
         server = server_request.server
-        open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
+        open_ = sum(entry_of(each.server) == entry_of(server) and not each.state.ended for each in self.all.values())
         if self._budgets.exceeds_rate(server):
             self._refuse_flood(server, "that is more sampling requests in a minute than the user allows")
         if open_ >= MOST_PENDING:
@@ -352,7 +352,7 @@ class SamplingService:
 
 def _settings(config: Config, server: str) -> ServerConfig:
     """The entry of a server; one that was just removed from the configuration has the defaults."""
-    return config.servers.get(server) or ServerConfig.model_construct()
+    return config.servers.get(entry_of(server)) or ServerConfig.model_construct()
 
 
 def _rejected(reason: str) -> InputRefused:

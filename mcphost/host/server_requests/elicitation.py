@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.server_requests import InputRefused
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.errors import InvalidResult, RequestTimeout
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.desktop import Open
@@ -58,7 +58,7 @@ class ElicitationService:
 
     def modes(self, server: str) -> frozenset[str]:
         """The modes in which this server may ask."""
-        settings = self._config().servers.get(server)
+        settings = self._config().servers.get(entry_of(server))
         return frozenset() if settings is None else self._answers & frozenset(settings.capabilities.elicitation)
 
     def check_readable(self, request: ServerRequest) -> None:
@@ -162,7 +162,7 @@ class ElicitationService:
         self._bus.publish(CallChanged(call.number))
 
     def _visit_seconds(self, server: str) -> float:
-        return self._config().servers[server].tool_timeout_max_sec
+        return self._config().servers[entry_of(server)].tool_timeout_max_sec
 
     def completed(self, server: str, elicitation: object) -> None:
         """Note that the server is done with a page; an unknown one is ignored."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from mcphost.client.deadlines import TimeBudget
 from mcphost.client.server_requests import InputPurpose, InputRefused
+from mcphost.config import entry_of
 from mcphost.errors import Declined
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.events import CallChanged, CallFinished, ServerChanged
@@ -186,7 +187,8 @@ class PendingRequests:
 
         ``paced``: the caller applied a rate limit of its own.
         """
-        if sum(each.server == server for each in self._open) >= MOST_PENDING:
+        server = entry_of(server)
+        if sum(entry_of(each.server) == server for each in self._open) >= MOST_PENDING:
             self._refuse(server, f"{MOST_PENDING} questions are waiting for the user already")
         if not paced:
             self._count(server)
@@ -198,6 +200,7 @@ class PendingRequests:
 
         The wait counts against ``budget``. Raises RequestTimeout.
         """
+        server = entry_of(server)
         wait = self._wait(server)
         if wait <= 0:
             return
@@ -208,13 +211,14 @@ class PendingRequests:
 
     def mute(self, server: str) -> None:
         """Decline everything this server asks until mcphost exits, what is open too."""
+        server = entry_of(server)
         self._muted.add(server)
-        self.end(NOW_MUTED, lambda each: each.server == server)
+        self.end(NOW_MUTED, lambda each: entry_of(each.server) == server)
         self._bus.publish(ServerChanged(server))
 
     def unmute(self, server: str) -> None:
         """Take the server's questions again."""
-        self._muted.discard(server)
+        self._muted.discard(entry_of(server))
         self._bus.publish(ServerChanged(server))
 
     @property
@@ -224,7 +228,7 @@ class PendingRequests:
 
     def muted(self, server: str) -> bool:
         """True if everything that the server asks is declined."""
-        return server in self._muted
+        return entry_of(server) in self._muted
 
     def leave(self, server: str) -> None:
         """Its connection is about to be closed."""

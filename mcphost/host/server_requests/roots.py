@@ -15,9 +15,9 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.config import Config, ResolvedRoot
+from mcphost.config import Config, ResolvedRoot, entry_of
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.background import BackgroundTasks
@@ -31,6 +31,9 @@ from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_list, dicts_in
 from mcphost.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from mcphost.host.connections.instances import AskRoots, Holder
 
 STATE: Final = "roots"
 """The state file of what is remembered."""
@@ -56,7 +59,7 @@ class SharedRoot:
 
     def reaches(self, server: str, identity: str) -> bool:
         """True if it is shared with this server, run by this program."""
-        return self.server is None or (self.server, self.identity) == (server, identity)
+        return self.server is None or (self.server, self.identity) == (entry_of(server), identity)
 
 
 class SharedRoots:
@@ -142,6 +145,12 @@ def _read(entry: object) -> SharedRoot | None:
 FRESH: Final = 1.0
 """Seconds for which a check of the folders is reused: a server may ask ten thousand times."""
 
+MOST_FOLDERS: Final = 200
+"""Folders of an agent that a server gets: no workspace has more."""
+
+URI_CHARACTERS: Final = 4_096
+"""Characters of the address of an agent's folder: the longest path of most systems."""
+
 TRIES: Final = 5
 """Times that the user is asked again after choosing folders that cannot be shared."""
 
@@ -177,7 +186,7 @@ class SentRoots:
 class RootsService:
     """The folders of all servers. ``asks``: the user can choose folders when a server asks for the first time.
 
-    ``resolve`` finds the folders that a server's entry grants.
+    ``resolve`` finds the folders that a server's entry grants, and ``holder_of`` the agent's session for which it runs.
     """
 
     def __init__(
@@ -190,10 +199,12 @@ class RootsService:
         calls: CallRegistry,
         reporting: Reporting,
         background: BackgroundTasks,
+        holder_of: Callable[[str], Holder | None] = lambda server: None,
         *,
         asks: bool,
     ) -> None:
         self._config, self._resolve, self._store, self._asks = config, resolve, store, asks
+        self._holder_of = holder_of
         self._pending, self._servers, self._calls = pending, servers, calls
         self._audit, self._logs, self._bus = reporting.audit, reporting.logs, reporting.bus
         self._background = background
@@ -226,7 +237,9 @@ class RootsService:
     async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         server = request.server
-        async with self._asking[server]:  # one question for all that ask meanwhile
+        if (theirs := self._agents(server)) is not None:
+            return {"roots": await _folders_of(theirs)}
+        async with self._asking[entry_of(server)]:  # one question for all that ask meanwhile
             await self._look(server)
             if not self._offered[server] and not self.declined(server):
                 await self._ask(request)
@@ -246,9 +259,9 @@ class RootsService:
 
     def declined(self, server: str) -> bool:
         """True if the user declined to share anything with it."""
-        settings = self._config().servers.get(server)
-        now = (server, "" if settings is None else settings.identity)
-        return server in self._declined or now in self._declined_for_good
+        entry, settings = entry_of(server), self._config().servers.get(server)
+        now = (entry, "" if settings is None else settings.identity)
+        return entry in self._declined or now in self._declined_for_good
 
     async def ask_again(self, server: str) -> bool:
         """Forget that the user shares nothing with it; return whether that was remembered. Raises NotDone."""
@@ -265,7 +278,8 @@ class RootsService:
 
     def declared(self, server: str) -> bool:
         settings = self._config().servers[server]
-        return settings.capabilities.roots and (self._asks or self.grants(server))
+        answered = self._asks or self._agents(server) is not None or self.grants(server)
+        return settings.capabilities.roots and answered
 
     def grants(self, server: str) -> bool:
         """True if any folder is granted to this server, whether it exists or not."""
@@ -290,6 +304,11 @@ class RootsService:
         await self._grant(share)
         await self.check(changed=True)
         return _folder(share, seen)
+
+    def _agents(self, server: str) -> AskRoots | None:
+        """Asks the agent for its folders, where the server runs for one, and is to get those."""
+        holder = self._holder_of(server)
+        return None if holder is None else holder.roots
 
     async def unshare(self, server: str | None, path: Path) -> None:
         """Take a folder back; one of the configuration until mcphost exits.
@@ -330,6 +349,16 @@ class RootsService:
         if self.offered(server) != before:
             self._bus.publish(RootsChanged(server))
 
+    def agent_changed(self, server: str) -> None:
+        """The agent for which this server runs has other folders now."""
+        if self._agents(server) is not None:
+            self._tell_changed(server)
+
+    def forget(self, server: str) -> None:
+        """The server is gone, or was an instance that has ended."""
+        for known in (self._offered, self._looked, self._looking, self._sent):
+            known.pop(server, None)
+
     def reconfigured(self, servers: Iterable[str]) -> None:
         """The configuration of these servers changed: check their folders, and notify those whose list changed."""
         for server in servers:
@@ -360,7 +389,7 @@ class RootsService:
             answer = await self._pending.ask("roots", question, purpose=request.purpose)
             if not answer.allow:
                 if not answer.cancelled and not self._pending.muted(request.server):
-                    await self._decline(request.server, remember=answer.by == "user")
+                    await self._decline(entry_of(request.server), remember=answer.by == "user")
                 return
             problem = await self._take(request.server, answer)
             if not problem or answer.by != "user":
@@ -387,11 +416,11 @@ class RootsService:
             return problem
         remember = answer.lifetime is Lifetime.ALWAYS
         for seen in looks:
-            await self._grant(SharedRoot(server, seen.path, None, self._identity(server), remember))
+            await self._grant(SharedRoot(entry_of(server), seen.path, None, self._identity(server), remember))
         self._looked.pop(server, None)
         await self._look(server)
         if not self._offered[server]:
-            self._declined.add(server)
+            self._declined.add(entry_of(server))
         return ""
 
     # Looking.
@@ -430,7 +459,7 @@ class RootsService:
             return ()
         found: dict[Path, OfferedRoot] = {}
         for folder in (*self._configured(config, server), *self._shared(config, server)):
-            if (server, folder.path) not in self._withheld:
+            if (entry_of(server), folder.path) not in self._withheld:
                 found.setdefault(folder.path, folder)
         return tuple(found.values())
 
@@ -446,8 +475,9 @@ class RootsService:
 
     def _as_configured(self, server: str, root: ResolvedRoot) -> OfferedRoot:
         seen = check_folder(root.path)
-        pinned = seen.path if seen.problem else self._pinned.setdefault((server, root.path), seen.path)
-        share = SharedRoot(server, pinned, root.name)
+        entry = entry_of(server)
+        pinned = seen.path if seen.problem else self._pinned.setdefault((entry, root.path), seen.path)
+        share = SharedRoot(entry, pinned, root.name)
         return _folder(share, seen, RootSource.CONFIG)
 
     def _shared(self, config: Config, server: str) -> list[OfferedRoot]:
@@ -495,6 +525,16 @@ def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = No
         problem = f"now leads to {seen.path}; share that if you mean it"
     kept = RootSource.REMEMBERED if share.remembered else RootSource.RUN
     return OfferedRoot(share.path, Root.of(share.path, share.name), share.server, source or kept, problem, seen.warning)
+
+
+async def _folders_of(ask: AskRoots) -> list[dict[str, str]]:
+    """The folders of an agent, as far as they are folders. Raises McphostError."""
+    found = []
+    for folder in dicts_in(list(await ask())[:MOST_FOLDERS]):
+        uri, name = folder.get("uri"), folder.get("name")
+        if isinstance(uri, str) and uri.startswith("file://") and len(uri) <= URI_CHARACTERS:
+            found.append({"uri": uri, **({"name": name[:URI_CHARACTERS]} if isinstance(name, str) else {})})
+    return found
 
 
 async def _quietly(tell: Callable[[], Coroutine[Any, Any, None]]) -> None:

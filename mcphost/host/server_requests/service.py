@@ -9,17 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.server_requests import InputRefused, InputRequest
-from mcphost.config import Config
+from mcphost.config import Config, ServerConfig
+from mcphost.host.consent.policy import PolicyDecision, sampling_policy
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
-from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
+from mcphost.json_values import as_dict
+from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
 from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from mcphost.host.connections.instances import Holder
     from mcphost.host.sampling.service import SamplingService
 
 METHOD_CHARACTERS: Final = 80
@@ -29,7 +32,8 @@ METHOD_CHARACTERS: Final = 80
 class ServerRequestService:
     """The services that answer server requests.
 
-    ``sampling`` creates its service at the first request. ``writes``: the user can write answers instead of a model.
+    ``sampling`` creates its service at the first request. ``holder_of`` finds the agent's session for which a server
+    runs. ``writes``: the user can write answers instead of a model.
     """
 
     def __init__(
@@ -40,10 +44,11 @@ class ServerRequestService:
         roots: RootsService,
         elicitation: ElicitationService,
         sampling: Callable[[], SamplingService],
+        holder_of: Callable[[str], Holder | None],
         *,
         writes: bool,
     ) -> None:
-        self._config, self._writes = config, writes
+        self._config, self._holder_of, self._writes = config, holder_of, writes
         self.pending, self.calls = pending, calls
         self.roots, self.elicitation, self._sampling = roots, elicitation, sampling
 
@@ -54,12 +59,17 @@ class ServerRequestService:
         """The client capabilities to declare: what can be answered here and is enabled for this server."""
         config = self._config()
         samples, settings = bool(config.models) or self._writes, config.servers.get(server)
-        return ClientCapabilities(
+        own = ClientCapabilities(
             roots=self.roots.declared(server),
             elicitation=self.elicitation.modes(server),
             sampling=self._sampling().declared(server) if samples else None,
             extensions=frozenset() if settings is None else frozenset(settings.capabilities.extensions),
         )
+        holder = self._holder_of(server)
+        if holder is None or holder.capabilities is None or settings is None:
+            return own
+        may_sample = sampling_policy(config, server).decision is not PolicyDecision.DENY
+        return _of_agent(holder.capabilities, settings, own, may_sample=may_sample)
 
     def elicitation_completed(self, server: str, elicitation: str) -> None:
         """See `mcphost.host.connections.context.ServerRequestPort`."""
@@ -118,3 +128,18 @@ class ServerRequestHandler:
             if call.number == exact:
                 return call, True
         return (sent[-1], len(sent) == 1) if sent else (None, False)
+
+
+def _of_agent(
+    declared: Mapping[str, Any], settings: ServerConfig, own: ClientCapabilities, *, may_sample: bool
+) -> ClientCapabilities:
+    """The capabilities for a server that runs for an agent: what the agent answers, as far as its entry lets it ask."""
+    offered, sampling = settings.capabilities, as_dict(declared.get("sampling"))
+    parts: dict[str, Any] = {name: {} for name in ("context", "tools") if isinstance(sampling.get(name), dict)}
+    elicitation = {"elicitation": as_dict(declared["elicitation"])} if "elicitation" in declared else {}
+    return ClientCapabilities(
+        roots=own.roots,
+        elicitation=modes_of(elicitation) & frozenset(offered.elicitation),
+        sampling=parts if "sampling" in declared and offered.sampling and may_sample else None,
+        extensions=own.extensions,
+    )

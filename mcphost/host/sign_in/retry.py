@@ -41,8 +41,8 @@ class RetriedOperation:
 
     def __init__(self, retry: SignInRetry, connection: Connection, name: str) -> None:
         self._retry, self._connection = retry, connection
-        self._key = (connection.name, name)
-        self._sign_ins_before = retry.completed(connection.name)
+        self._key = (connection.entry, name)
+        self._sign_ins_before = retry.completed(connection.entry)
         self._signed_in_after_401 = False
         self._session_may_be_stale = False
         """True if a sign-in succeeded since this was last sent."""
@@ -67,7 +67,7 @@ class RetriedOperation:
 
         ``on_wait`` gets the sign-in. Raises ``refusal`` if none may start, SignInFailed, or Declined if it was stopped.
         """
-        name = self._connection.name
+        name = self._connection.entry
         if not self._retry.begins or not self._connection.config.signs_in:
             raise refusal
         if (

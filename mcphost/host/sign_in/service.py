@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.questions import Approver, SignInQuestion
@@ -152,7 +152,7 @@ class SignIn:
 
 
 class SignInService:
-    """All sign-ins of this run. ``open_port`` None: there is nothing to sign in to."""
+    """All sign-ins of this run, each for an entry and its instances. ``open_port`` None: signing in is not possible."""
 
     def __init__(
         self,
@@ -180,7 +180,8 @@ class SignInService:
 
     def running(self, server: str) -> SignIn | None:
         """The sign-in of this server that has not ended."""
-        return next((each for each in self.all.values() if each.server == server and not each.state.ended), None)
+        entry = entry_of(server)
+        return next((each for each in self.all.values() if each.server == entry and not each.state.ended), None)
 
     def begin(self, server: str) -> SignIn:
         """Start a sign-in, or join the running one. Returns at once. Raises UnknownName."""
@@ -192,6 +193,7 @@ class SignInService:
         """Begin the sign-in that a refusal calls for, or join the one that runs."""
         if (running := self.running(server)) is not None:
             return running
+        server = entry_of(server)
         number = len(self.all) + 1
         sign_in = self.all[number] = SignIn(number, server, refusal, self)
         task = self._background.start(self._run(sign_in), f"sign-in {number}")
@@ -202,7 +204,7 @@ class SignInService:
 
     def reset_step_ups(self, server: str) -> None:
         """Reset the counts of step-ups at this server."""
-        for key in [key for key in self.step_ups if key[0] == server]:
+        for key in [key for key in self.step_ups if key[0] == entry_of(server)]:
             del self.step_ups[key]
 
     async def status(self, server: str) -> SignInStatus:
@@ -215,12 +217,13 @@ class SignInService:
 
         Returns what happened, in words. Raises UnknownName, ConfigError, SignInFailed.
         """
-        connection = self._servers[server]
+        _ = self._servers[server]
         self.cancel(server)
         outcome = await (await self._port(server)).sign_out()
         self._audit.note({"event": "sign-out", "server": server, "outcome": outcome})
-        if connection.ready:
-            connection.restart()
+        for connection in self._servers.of_entry(entry_of(server)):
+            if connection.ready:
+                connection.restart()
         return outcome
 
     async def ask_consent(self, question: SignInQuestion) -> SignInConsent:
@@ -251,13 +254,13 @@ class SignInService:
     def cancel(self, server: str | None = None) -> None:
         """End the sign-ins that run, of one server or of all."""
         for sign_in in self.all.values():
-            if server in (None, sign_in.server):
+            if server is None or entry_of(server) == sign_in.server:
                 sign_in.cancel()
 
     async def _port(self, server: str) -> SignInPort:
         if self._open_port is None:
             raise SignInFailed("this run of mcphost signs in nowhere")
-        return await self._open_port(self._config(), server)
+        return await self._open_port(self._config(), entry_of(server))
 
     def changed(self, sign_in: SignIn) -> None:
         self._bus.publish(SignInChanged(sign_in.server, sign_in.number))
@@ -277,6 +280,6 @@ class SignInService:
             sign_in.ended(SignInState.FAILED, internal_error(error))
         else:
             sign_in.ended(SignInState.DONE)
-            if (connection := self._servers.get(sign_in.server)) is not None:
+            for connection in self._servers.of_entry(sign_in.server):
                 connection.signed_in()
         self._audit.note({"event": "sign-in", "server": sign_in.server, "outcome": sign_in.state.value})

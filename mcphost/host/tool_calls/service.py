@@ -95,7 +95,7 @@ class ToolCallService:
 
     async def read_only_tools(self, question: ToolCallQuestion) -> ReadOnlyTools:
         """The tools of the server that is asked about that claim to be read-only, as listed now."""
-        tools = [entry.tool for entry in self._catalog.tools(question.server)]
+        tools = [entry.tool for entry in self._catalog.tools(question.instance or question.server)]
         return await self._consent.read_only_tools(question.server, question.identity, tools)
 
     async def prepare(self) -> None:
@@ -311,7 +311,7 @@ class ToolCallService:
         note = "; ".join(filter(None, [why, await check(tool, values), _replaced(request)]))
         return Proposal(
             call=call.number,
-            server=request.server,
+            server=connection.entry,
             tool=tool,
             arguments=call.arguments,
             origin=request.origin,
@@ -322,13 +322,14 @@ class ToolCallService:
             composed=request.composed,
             repetition=request.repetition,
             values=None if request.references is None else values,
+            instance=connection.instance,
             agent=request.agent,
             served=request.agent is not None,
         )
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:
         """Raise Declined if the tool or the server changed since consent was asked for."""
-        tool = self._catalog.tool(shown.server, shown.tool.name)
+        tool = self._catalog.tool(connection.name, shown.tool.name)
         if tool is not shown.tool and tool.canonical != shown.tool.canonical:
             moved = "the tool's definition"
         elif connection.config is not config and connection.config.identity != shown.identity:

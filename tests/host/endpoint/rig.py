@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.errors import ConnectionLost
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.endpoint.service import EndpointOptions
@@ -284,7 +284,7 @@ async def rig(
     transports: dict[str, ServerInProcess] = {}
 
     async def opened(config: Config, name: str) -> ServerInProcess:
-        transports[name] = ServerInProcess(contents[name])
+        transports[name] = ServerInProcess(contents[entry_of(name)])
         return transports[name]
 
     entries = {name: {"command": "in-process", "protocol": era} for name in contents}
