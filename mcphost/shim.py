@@ -627,26 +627,23 @@ class Observer:
         return True
 
     def _connected(self) -> tuple[socket.socket, BinaryIO] | None:
-        import json  # late: only a screen needs it
-
-        connection = _open_socket(self._path())
+        connection = open_socket(self._path())
         if connection is None:
             return None
-        lines = connection.makefile("rb")
-        try:
-            connection.settimeout(WELCOME)
-            connection.sendall(self._hello())
-            answer = json.loads(lines.readline(COPY))
-            if answer["type"] != "welcome":
-                raise ValueError
-            for line in list(self._opening.values()):
-                connection.sendall(line.message())
-            connection.settimeout(None)
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        if (greeted := say_hello(connection, self._hello(), WELCOME)) is not None:
+            lines, answer = greeted
+            try:
+                if answer["type"] == "welcome":
+                    connection.settimeout(WELCOME)
+                    for line in list(self._opening.values()):
+                        connection.sendall(line.message())
+                    connection.settimeout(None)
+                    return connection, lines
+            except OSError:
+                pass
             lines.close()
-            connection.close()
-            return None
-        return connection, lines
+        connection.close()
+        return None
 
     def _read(self, connection: socket.socket, lines: BinaryIO) -> None:
         try:
@@ -738,7 +735,7 @@ def _hang_up(connection: socket.socket) -> None:
         return
 
 
-def _open_socket(path: str) -> socket.socket | None:
+def open_socket(path: str) -> socket.socket | None:
     """Connect to the socket of a screen; None where it does not run, or another user's does."""
     if sys.platform != "win32" and path:
         import socket  # late: only a screen needs it
@@ -751,6 +748,24 @@ def _open_socket(path: str) -> socket.socket | None:
         except OSError:
             pass
         connection.close()
+    return None
+
+
+def say_hello(connection: socket.socket, hello: bytes, seconds: float) -> tuple[BinaryIO, dict[str, Any]] | None:
+    """Say hello to a screen: what it says from then on, and its answer; None where that is not one."""
+    import json  # late: only a screen needs it
+
+    lines = connection.makefile("rb")
+    try:
+        connection.settimeout(seconds)
+        connection.sendall(hello)
+        answer = json.loads(lines.readline(COPY))
+        connection.settimeout(None)
+        if isinstance(answer, dict) and "type" in answer:
+            return lines, answer
+    except (OSError, ValueError, RecursionError):
+        pass
+    lines.close()
     return None
 
 

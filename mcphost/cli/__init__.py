@@ -51,7 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_between(words: Sequence[str]) -> int | None:
-    """Run a tap or gate; None for other commands, and for a command line that the parser has to explain."""
+    """Run a tap or gate, or connect an agent to the screen.
+
+    None for other commands, and for a command line that the parser has to explain.
+    """
+    if words and words[0] == "serve":
+        return _run_serve(words[1:])
     if not words or words[0] not in RUN:
         return None
     run, names = RUN[words[0]], fast_options(words[0])
@@ -66,6 +71,15 @@ def _run_between(words: Sequence[str]) -> int | None:
     options: Namespace = SimpleNamespace(**values, words=[], program=program)  # type: ignore[assignment]
     try:
         return _command(run)(options)
+    except Exception as error:
+        return _explain(error)
+
+
+def _run_serve(words: Sequence[str]) -> int | None:
+    from mcphost.cli.commands.serve import run_early  # late: other commands do without
+
+    try:
+        return run_early(words)
     except Exception as error:
         return _explain(error)
 

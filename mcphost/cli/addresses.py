@@ -1,4 +1,4 @@
-"""The address of ``mcphost gate URL``, with its headers, and what takes the place of a program there."""
+"""The address of ``mcphost gate URL``, with its headers and what takes the place of a program there; own addresses."""
 
 from __future__ import annotations
 
@@ -73,6 +73,16 @@ def address_of(options: Namespace, env: Mapping[str, str]) -> GatedAddress | Non
     if any(secret_parameters(url)):
         raise UsageError("the address holds a secret, which every user can read there; send it with --header-env")
     return GatedAddress(url, _headers(*named, env))
+
+
+def own_port(address: str) -> int:
+    """The port of an address at which mcphost is to listen; 0: any that is free. Raises UsageError."""
+    host, _, port = address.removeprefix("http://").rstrip("/").rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) <= 65_535):
+        raise UsageError(f"{show_line(address, 200)!a}: write the address as 127.0.0.1:PORT")
+    if host not in ("127.0.0.1", "localhost"):
+        raise UsageError(f"{show_line(address, 200)!a}: mcphost listens on this machine only; write 127.0.0.1:{port}")
+    return int(port)
 
 
 def _headers(named: Sequence[str], bearer: str | None, env: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,9 @@ RUN: Final = {"tap": "tap.run_tap", "gate": "gate.run_gate"}
 QUESTIONS: Final = ("agent", "here", "both")
 """The sides that may answer a server's questions."""
 
+PORT: Final = 6427
+"""The port at which ``mcphost serve --http`` is found if none is named: entries of hosts must stay true."""
+
 _NAMED: Final[dict[str, Option]] = {
     "--name": ("name", "NAME", "the server's name; default: the package's, the program's or the address's"),
     "--as": ("agent", "AGENT", "the agent's name"),
@@ -36,6 +39,18 @@ BETWEEN: Final[dict[str, dict[str, Option]]] = {
     },
 }
 """By command and option: its destination, the name of its value, and its help."""
+
+SERVE: Final[dict[str, Option]] = {
+    "--as": ("agent", "AGENT", "the agent's name, by which rules know it"),
+    "--questions": (
+        "questions",
+        "SIDE",
+        "where the questions of servers are answered: agent (the default; here, if it cannot) or here in mcphost",
+    ),
+    "--state": _NAMED["--state"],
+    "--approve": ("approve", None, "offer the tool approve, by which an agent asks for permission"),
+}
+"""The same for ``mcphost serve``; options without a value are flags."""
 
 
 def fast_options(command: str) -> dict[str, str]:

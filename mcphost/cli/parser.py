@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from mcphost import __version__
-from mcphost.cli.between import BETWEEN, QUESTIONS, RUN
+from mcphost.cli.between import BETWEEN, PORT, QUESTIONS, RUN, SERVE
 from mcphost.errors import UsageError
 
 CONFIG_HELP: Final = "use this configuration and no other"
@@ -217,6 +217,19 @@ def _between(command: str) -> list[Argument]:
         _several("words", "-- COMMAND", "the server's program and its arguments, behind --"),
     ]
 
+
+def _serve_options() -> list[Argument]:
+    return [
+        _flag(option, about)
+        if metavar is None
+        else _argument(option, metavar, about, dest=destination, **_SERVE_CHOICES.get(option, {}))
+        for option, (destination, metavar, about) in SERVE.items()
+    ]
+
+
+_SERVE_CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "--questions": {"choices": ("agent", "here"), "default": "agent"}
+}
 
 COMMANDS: Final = {
     "demo": Subcommand(
@@ -664,6 +677,9 @@ added), disabledThere, refusal, entry (secrets masked), inputs and leftOut.
             _profile(default=argparse.SUPPRESS),
             _argument("host", "HOST", "a host, as mcphost import names it, or - for the mcpServers that most read"),
             _several("names", "NAME", "only these servers; default: all"),
+            _argument(
+                "--via", None, "serve: HOST gets them from mcphost, which keeps their secrets", choices=["serve"]
+            ),
             _flag(
                 "--inline-secrets",
                 "write secrets into the block; without it they become variables that the host reads",
@@ -672,6 +688,7 @@ added), disabledThere, refusal, entry (secrets masked), inputs and leftOut.
         """\
   mcphost export claude-code git > .mcp.json
   mcphost export codex >> ~/.codex/config.toml
+  mcphost export cursor --via serve               Cursor asks mcphost for them
   mcphost export -                                as most hosts write servers
 """,
         several="names",
@@ -764,6 +781,44 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
 126 or 127 if it cannot be started, 2 usage, 3 an address ended the session.
 """,
         several="words",
+        connects=False,
+    ),
+    "serve": Subcommand(
+        "serve.run_serve",
+        "Serve an agent: it gets your servers from mcphost, with your consent.\n"
+        "The running screen serves it; without one, this process does, by the rules and\nwhat you allowed.",
+        [
+            _profile(default=argparse.SUPPRESS),
+            _several("servers", "SERVER", "only these servers of the configuration; default: all"),
+            *_serve_options(),
+            _argument(
+                "--http",
+                "ADDRESS",
+                f"serve at an address of this machine, not on stdin and stdout; default: 127.0.0.1:{PORT}",
+                nargs="?",
+                const=f"127.0.0.1:{PORT}",
+            ),
+            _argument("--print", "HOST", "print the entries with which HOST starts this, one for each server"),
+            _argument("--revoke", "AGENT", "delete the token with which this agent comes to the address"),
+        ],
+        """\
+  mcphost serve git                               as the command of a server of an agent
+  mcphost serve --profile work --as codex
+  mcphost serve --print claude-code git           the entry for Claude Code
+  mcphost serve --http                            for agents with a token, until ctrl+c
+  mcphost serve --print cursor --http             their entries, with a token for Cursor
+""",
+        more="""\
+An agent starts it as the program of a server, and speaks MCP with it on stdin
+and stdout. One SERVER keeps the names of its tools; several get short prefixes.
+
+The address is http://127.0.0.1:PORT/mcp, with /SERVER or /@PROFILE for less.
+Each agent needs a token, which --print makes and the keychain keeps.
+
+Exit codes: 0 the agent or ctrl+c ended it, 2 usage or configuration, 3 the
+screen refused the agent, or ended while it served it.
+""",
+        several="servers",
         connects=False,
     ),
     "allow": Subcommand(
@@ -949,7 +1004,7 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
-    "control agents": ("agents", "tap", "gate", "allow", "wrap", "unwrap"),
+    "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),

@@ -1,15 +1,17 @@
-"""Joins the socket for agents with the host that decides their calls."""
+"""Joins the socket for agents with the host that decides their calls, and that serves them."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcphost.config.gated import GatedProgram
-from mcphost.errors import NotDone
 from mcphost.host.agents.connected import ConnectedAgent
-from mcphost.host.agents.service import AgentService, Introduction, as_json
+from mcphost.host.agents.kernel_facts import agent_of, caller_of
+from mcphost.host.agents.service import Introduction, as_json
+from mcphost.host.endpoint.context import EndpointOptions
 from mcphost.host.host import Host
 from mcphost.serving import link
 from mcphost.serving.listener import AgentListener, LinkConnection, ServedConnection
@@ -17,17 +19,17 @@ from mcphost.serving.ports import GateDecision
 
 
 async def listen_for_agents(host: Host, path: Path, state: Path) -> None:
-    """Take taps and gates at ``path`` until cancelled; ``state`` is the state folder."""
+    """Take taps, gates and agents to serve at ``path`` until cancelled; ``state`` is the state folder."""
 
     def report(text: str) -> None:
         host.logs.warn("", text)
 
-    await AgentListener(path, state / "agents.sock", _Handler(host.agents), report).run()
+    await AgentListener(path, state / "agents.sock", _Handler(host), report).run()
 
 
 class _Handler:
-    def __init__(self, agents: AgentService) -> None:
-        self._agents = agents
+    def __init__(self, host: Host) -> None:
+        self._host = host
 
     async def open(self, hello: link.Hello, pid: int, connection: LinkConnection) -> _Session:
         program = GatedProgram(
@@ -42,13 +44,24 @@ class _Handler:
             child=hello.child,
             questions=hello.questions,
         )
-        return _Session(await self._agents.connect(introduction, pid, _Port(connection)))
+        return _Session(await self._host.agents.connect(introduction, pid, _Port(connection)))
 
     async def serve(self, hello: link.Hello, pid: int) -> ServedConnection:
-        raise NotDone("this mcphost does not serve agents yet")
+        from mcphost.composition.endpoint import ServedStream  # late: most screens serve no agent
+
+        caller = await asyncio.to_thread(caller_of, pid)
+        agent = agent_of(caller, hello.given or "")
+        options = EndpointOptions(
+            agent,
+            tuple(hello.servers),
+            hello.profile,
+            "here" if hello.questions == "here" else "agent",
+            hello.approve,
+        )
+        return ServedStream(self._host.endpoint, options)
 
     def agents(self) -> Sequence[dict[str, Any]]:
-        return [as_json(session) for session in self._agents.sessions]
+        return [as_json(session) for session in self._host.agents.sessions]
 
 
 class _Port:

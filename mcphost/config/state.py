@@ -35,7 +35,7 @@ LOCK_SECONDS = 3.0
 """Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
 
 _OWN_NAME = re.compile(
-    r"\.?(?:(?:approvals|chat|declined|eras|imports|layout|pins|remarks|roots|tasks|transports|trusted|wrapped)\.toml"
+    r"\.?(?:(?:approvals|bearers|chat|declined|eras|imports|layout|pins|remarks|roots|tasks|transports|trusted|wrapped)\.toml"
     r"|audit\.jsonl|agents\.sock|completion\.json"
     r"|history\.sqlite)(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?(?:-wal|-shm|-journal)?"
     r"|chats|crashes|running|locks|bundles|taps|[0-9a-f]{32}\.lock"

@@ -76,7 +76,7 @@ class ServedConnection(Protocol):
     address: str
     """The URL of the address; empty for an agent."""
 
-    async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> object:
         """Serve until the stream ends."""
 
     async def aclose(self) -> None:

@@ -168,6 +168,7 @@ class _Decider:
         await decisions.run(actions)
 
     def _decisions(self) -> GateDecisions:
+        from mcphost.cli.agent_settings import allow_command
         from mcphost.composition.gate_decisions import GateDecisions, LocalConsent
         from mcphost.config import state_folder
         from mcphost.config.gated import GatedProgram
@@ -185,10 +186,10 @@ class _Decider:
         folder = os.getcwd()
         agent = agent_of(caller_of(os.getpid()), options.agent or "")
         local = LocalConsent(
-            lambda: _settings(options),
+            lambda: settings_of(options),
             lambda: state_folder(env),
             env,
-            _allow_command(options),
+            allow_command(options),
             mask_of(os.environ, shim.command, self._headers),
             _note,
         )
@@ -220,7 +221,7 @@ def _address_shim(address: GatedAddress, options: Namespace) -> Shim:
         words = "a gate does not sign in; give it a token with --bearer-env, or another header with --header-env"
         name = options.name or address.host
         with suppress(McphostError):
-            entry = _settings(options)[0].servers.get(name)
+            entry = settings_of(options)[0].servers.get(name)
             if entry is not None and entry.url == address.url and entry.signs_in:
                 return f"{words}; mcphost itself signs in to your own entry: mcphost login {name}"
         return words
@@ -243,20 +244,12 @@ def _masking(headers: Collection[str]) -> Callable[[bytes], bytes]:
     return masked
 
 
-def _settings(options: Namespace) -> tuple[Config, Sequence[Path]]:
+def settings_of(options: Namespace) -> tuple[Config, Sequence[Path]]:
     """The user's configuration and the files that it is read from, there or not. Raises ConfigError."""
-    from mcphost.cli.settings import find, settings_for_screen, users_settings
-    from mcphost.config import ConfigLocation
-    from mcphost.places import PROJECT_FILE, servers_path, users_path, working_folder
+    from mcphost.cli.agent_settings import agent_settings
 
-    env = environment_of(options)
-    files = users_path(env), servers_path(env)
-    if options.config:  # mcphost wrap names it before the user has written one
-        own, added = (path if os.path.lexists(path) else None for path in files)
-        found = users_settings(ConfigLocation(own, added=added))
-        return found.loaded.config, files
-    found = settings_for_screen(find(None, env), env)
-    return found.loaded.config, [*files, working_folder() / PROJECT_FILE]
+    found, files = agent_settings(options)
+    return found.loaded.config, files
 
 
 def _seconds(text: str | None) -> float | None:
@@ -283,25 +276,6 @@ def _questions(text: str | None) -> Questions:
     from mcphost.errors import UsageError
 
     raise UsageError(f"--questions {text!a}: write agent, here or both")
-
-
-def _allow_command(options: Namespace) -> list[str]:
-    """The first words of the command that allows a declined call."""
-    state = [f"MCPHOST_STATE_DIR={options.state}"] if options.state and not _is_usual(options.state) else []
-    agent = ["--agent", options.agent] if options.agent else []
-    return [*state, "mcphost", "allow", *agent]
-
-
-def _is_usual(state: str) -> bool:
-    """True if mcphost finds this state folder by itself."""
-    from mcphost.errors import ConfigError
-    from mcphost.places import state_path
-
-    env = {name: value for name, value in os.environ.items() if name != "MCPHOST_STATE_DIR"}
-    try:
-        return os.path.realpath(state) == os.path.realpath(state_path(env))
-    except ConfigError:
-        return False
 
 
 def _note(text: str) -> None:

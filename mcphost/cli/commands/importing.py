@@ -20,7 +20,7 @@ from mcphost.errors import ConfigError, UnknownName, UsageError
 from mcphost.imports.documents import MAX_BYTES
 from mcphost.imports.export import Resolve, export_servers
 from mcphost.imports.found import FoundServer, Origin
-from mcphost.imports.hosts import BY_ID, NO_HOST
+from mcphost.imports.hosts import BY_ID, NO_HOST, KnownHost
 from mcphost.imports.importer import ImportComparison, ImportStatus
 from mcphost.imports.links import MOST_BYTES, is_link, read_link
 from mcphost.imports.preview import preview_of
@@ -61,12 +61,23 @@ def run_export(options: Namespace) -> int:
     host = NO_HOST if options.host == STDIN else BY_ID.get(options.host)
     if host is None:
         raise UnknownName(f"{show_line(options.host)!a} is not a known host; hosts are {', '.join(BY_ID)}")
+    if options.via == "serve":
+        return _export_served(host, options)
     config = load_config(options, ()).config
     folder = working_folder() if config.path is None else config.path.absolute().parent
     resolve = _resolver(config) if options.inline_secrets else None
     exported = export_servers(host, _selected(config, options.names), folder, resolve)
     text = show(exported.text) if is_terminal(sys.stdout) else exported.text
     return finish(Outcome(text, remarks=tuple(map(str, exported.notes))))
+
+
+def _export_served(host: KnownHost, options: Namespace) -> int:
+    from mcphost.cli.serve_entries import program_entries, served_names  # late: few exports need them
+
+    if options.inline_secrets:
+        raise UsageError("--inline-secrets: with --via serve no secret leaves mcphost")
+    served = Namespace(**{**vars(options), "agent": None, "state": None})
+    return finish(program_entries(host, served_names(load_config(options, ()), options.names, options.profile), served))
 
 
 def list_found(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:

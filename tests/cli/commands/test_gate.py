@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from mcphost.cli import main
-from mcphost.cli.commands.gate import _allow_command, _masking, _settings
+from mcphost.cli.agent_settings import allow_command
+from mcphost.cli.commands.gate import _masking, settings_of
 from mcphost.places import socket_path
 from mcphost.serving import link
 from mcphost.shim import CopiedLine, Observer
@@ -149,17 +150,17 @@ def options(config: Path | None) -> Namespace:
 
 def test_a_named_configuration_may_be_written_later(tmp_path: Path) -> None:
     path = tmp_path / "mcphost" / "config.toml"
-    assert _settings(options(path))[0].policy.allow == ()
+    assert settings_of(options(path))[0].policy.allow == ()
     path.parent.mkdir()
     path.write_text('[policy]\nallow = ["claude>echo:*"]\n')
-    config, files = _settings(options(path))
+    config, files = settings_of(options(path))
     assert len(config.policy.allow) == 1
     assert path in files
 
 
 def test_a_gate_reads_servers_that_mcphost_added(tmp_path: Path) -> None:
     (tmp_path / "servers.toml").write_text('[servers.git]\ncommand = "git-server"\n')
-    assert list(_settings(options(tmp_path / "config.toml"))[0].servers) == ["git"]
+    assert list(settings_of(options(tmp_path / "config.toml"))[0].servers) == ["git"]
 
 
 @pytest.mark.parametrize(("folder", "named"), [("usual", False), ("other", True)])
@@ -168,7 +169,7 @@ def test_only_another_state_folder_is_named(
 ) -> None:
     monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setattr("platformdirs.user_state_path", lambda *args, **more: tmp_path / "usual")
-    words = _allow_command(Namespace(state=str(tmp_path / folder), agent=None))
+    words = allow_command(Namespace(state=str(tmp_path / folder), agent=None))
     assert (words[0] != "mcphost") == named
 
 

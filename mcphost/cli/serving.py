@@ -1,0 +1,95 @@
+"""Serves agents from this process, where no screen runs."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+
+from mcphost.cli.agent_settings import agent_settings, allow_command
+from mcphost.cli.output import Exit, Outcome, remark
+from mcphost.cli.run import finish, in_host, run
+from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
+from mcphost.composition.endpoint import NothingServed, ServedStream, serve_content
+from mcphost.config import state_folder
+from mcphost.config.state import StateStore
+from mcphost.errors import ConfigError, UsageError
+from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
+from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.agents.kernel_facts import agent_of, caller_of
+from mcphost.host.dependencies import Dependencies
+from mcphost.host.endpoint.service import EndpointOptions
+from mcphost.host.host import Host
+from mcphost.serving.stream_pump import own_streams
+
+NOT_RUNNING = (
+    "mcphost is not running, so there are no tools. Ask the user to start mcphost in a terminal, and then to restart "
+    "this server."
+)
+"""The instructions of a server that offers nothing."""
+
+
+def serve_agent(options: Namespace) -> int:
+    """Serve the agent on stdin and stdout until it ends. Raises ConfigError, UnknownName or UsageError."""
+    chosen = served_selection(options)
+    if chosen.config.serve.without_screen == "refuse":
+        return finish(run(_refuse()))
+
+    async def work(host: Host) -> Outcome:
+        agent = agent_of(caller_of(os.getpid()), options.agent or "")
+        served = ServedStream(host.endpoint, endpoint_options(options, agent))
+        try:
+            async with own_streams() as streams:
+                return _ended(await served.run(*streams))
+        finally:
+            await served.aclose()
+
+    return in_host(chosen.config, headless_dependencies(options, chosen), work)
+
+
+def endpoint_options(options: Namespace, agent: AgentFacts) -> EndpointOptions:
+    """The options of a session that this process serves alone."""
+    return EndpointOptions(
+        agent, tuple(options.servers), options.profile, options.questions, options.approve, alone=True
+    )
+
+
+def served_selection(options: Namespace) -> Selection:
+    """The servers to serve, by the configuration. Raises ConfigError, UnknownName or UsageError."""
+    if options.state:  # sign-ins of several programs are kept apart by locks there
+        os.environ["MCPHOST_STATE_DIR"] = options.state
+    if unnamed := next(filter(is_ad_hoc, options.servers), None):
+        raise UsageError(f"serve takes names of the configuration; to add this server: mcphost add {unnamed!a}")
+    found, _ = agent_settings(options)
+    for problem in found.problems:
+        remark(problem)
+    chosen = select(found.loaded, options.servers)
+    if options.servers:
+        for error in chosen.broken.values():
+            raise error
+    if not chosen.names:
+        raise ConfigError("no server is configured that could be served; see: mcphost help servers")
+    return chosen
+
+
+def headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies:
+    """The parts of a host that can ask no one."""
+    state = state_folder(os.environ)
+    approver = AbsentApprover(DeclinedCalls(StateStore(state, remark)), allow_command(options), remark)
+    return dependencies(
+        approver,
+        values_for(chosen.config, os.environ),
+        state=state,
+        report=remark,
+        refused=chosen.broken,
+        begin_sign_ins=False,
+        prefetch=False,
+    )
+
+
+async def _refuse() -> Outcome:
+    async with own_streams() as streams:
+        return _ended(await serve_content(NothingServed(NOT_RUNNING), *streams))
+
+
+def _ended(why: str) -> Outcome:
+    return Outcome(code=Exit.NOT_CONNECTED, remarks=(why,)) if why else Outcome()
