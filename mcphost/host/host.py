@@ -213,6 +213,7 @@ class Host:
                 version=self._dependencies.version,
                 config=lambda: self.config,
                 servers=self.servers,
+                instances=self.instances,
                 agents=self.agents,
                 asks=self.consent.asks,
                 tool_calls=self.tool_calls,

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from mcphost.config import Config, ServerConfig, Sharing, entry_of
@@ -44,8 +45,11 @@ class Holder(NamedTuple):
     """The name to show, which may be a claim."""
     alone: bool = False
     """True if the host serves this session only."""
-    capabilities: Mapping[str, Any] | None = None
-    """The capabilities that the agent declared; None: mcphost answers what servers ask."""
+    capabilities: Mapping[str, Any] = MappingProxyType({})
+    """For ``elicitation`` and ``sampling``, the capability that the agent declared, None for none.
+
+    One that is left out is mcphost's to answer.
+    """
     given: str = ""
     """The name of ``--as``, by which sessions belong together; a session without one shares with no other."""
     roots: AskRoots | None = None

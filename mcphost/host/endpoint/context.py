@@ -10,6 +10,7 @@ from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.service import AgentService
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
+from mcphost.host.connections.instances import Instances
 from mcphost.host.connections.servers import Servers
 from mcphost.host.reporting import Reporting
 from mcphost.host.resources import ResourceService
@@ -40,6 +41,7 @@ class EndpointContext:
     version: str
     config: Callable[[], Config]
     servers: Servers
+    instances: Instances
     agents: AgentService
     asks: Callable[[int], bool]
     """True if the user is asked about the call of this number now."""

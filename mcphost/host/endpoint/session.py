@@ -13,6 +13,7 @@ from mcphost.config.profiles import in_profile
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.agents.facts import claim_of
 from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.instances import Holder
 from mcphost.host.connections.state import ServerState
 from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, unknown_tool
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
@@ -69,6 +70,8 @@ class EndpointSession(ServedContent):
         self._session: ServerSession | None = None
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
+        self._holder: Holder | None = None
+        """The session as a holder of servers, once it has used one."""
         self._exposed: tuple[object, Config, Exposure] | None = None
         self.on_disconnect: Callable[[], object] = lambda: None
         """Ends the connection to the agent; set by whoever serves it."""
@@ -98,6 +101,8 @@ class EndpointSession(ServedContent):
         for timer in self._due.values():
             timer.cancel()
         self.calls.close()
+        if self._holder is not None:
+            self._context.instances.release(self._holder)
         self.shown.closed()
         self._ended(self)
 
@@ -268,12 +273,22 @@ class EndpointSession(ServedContent):
         if found is None:
             raise unknown_tool(name)
         entry, tool = found
-        server = await self._server_of(entry)
+        server = await self._server_of(entry, request)
         self.calls.begin(request, AskedCall(entry, server, tool, arguments))
 
-    async def _server_of(self, entry: str) -> str:
-        """The running server of an entry that this session uses."""
-        return entry
+    async def _server_of(self, entry: str, request: ServedRequest) -> str:
+        """The server of an entry that this session uses now: the entry's own, or an instance."""
+        options, agent = self.options, self.shown.session.agent
+        declared = request.declaration.capabilities
+        asks_agent = ("elicitation", "sampling") if options.questions == "agent" else ()
+        answered = {kind: as_dict(declared[kind]) if kind in declared else None for kind in asks_agent}
+        self._holder = Holder(self.number, agent.label, options.alone, answered, options.agent.given)
+        server = await self._context.instances.lease(entry, self._holder)
+        if self._closed:
+            self._context.instances.release(self._holder)
+        self._context.instances.touch(server)
+        self.shown.uses(entry, server)
+        return server
 
     def _call_result(self, asked: AskedCall, request: ServedRequest, result: Json) -> Mapping[str, Any]:
         return self._exposure.uris.in_result(asked.entry, result)

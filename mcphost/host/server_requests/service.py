@@ -6,6 +6,7 @@ Specification: client/roots, client/sampling, client/elicitation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.server_requests import InputRefused, InputRequest
@@ -66,7 +67,7 @@ class ServerRequestService:
             extensions=frozenset() if settings is None else frozenset(settings.capabilities.extensions),
         )
         holder = self._holder_of(server)
-        if holder is None or holder.capabilities is None or settings is None:
+        if holder is None or settings is None:
             return own
         may_sample = sampling_policy(config, server).decision is not PolicyDecision.DENY
         return _of_agent(holder.capabilities, settings, own, may_sample=may_sample)
@@ -133,13 +134,13 @@ class ServerRequestHandler:
 def _of_agent(
     declared: Mapping[str, Any], settings: ServerConfig, own: ClientCapabilities, *, may_sample: bool
 ) -> ClientCapabilities:
-    """The capabilities for a server that runs for an agent: what the agent answers, as far as its entry lets it ask."""
-    offered, sampling = settings.capabilities, as_dict(declared.get("sampling"))
-    parts: dict[str, Any] = {name: {} for name in ("context", "tools") if isinstance(sampling.get(name), dict)}
-    elicitation = {"elicitation": as_dict(declared["elicitation"])} if "elicitation" in declared else {}
-    return ClientCapabilities(
-        roots=own.roots,
-        elicitation=modes_of(elicitation) & frozenset(offered.elicitation),
-        sampling=parts if "sampling" in declared and offered.sampling and may_sample else None,
-        extensions=own.extensions,
-    )
+    """``own``, with what the agent answers instead of mcphost, as far as the entry lets its server ask."""
+    offered, answered = settings.capabilities, own
+    if "elicitation" in declared:
+        modes = modes_of(declared) & frozenset(offered.elicitation)
+        answered = replace(answered, elicitation=modes)
+    if "sampling" in declared:
+        may_ask, given = offered.sampling and may_sample, declared["sampling"]
+        parts = {name: {} for name in ("context", "tools") if isinstance(as_dict(given).get(name), dict)}
+        answered = replace(answered, sampling=parts if may_ask and given is not None else None)
+    return answered

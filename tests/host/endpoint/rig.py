@@ -284,7 +284,7 @@ async def rig(
     transports: dict[str, ServerInProcess] = {}
 
     async def opened(config: Config, name: str) -> ServerInProcess:
-        transports[name] = ServerInProcess(contents[entry_of(name)])
+        transports[name] = transports[entry_of(name)] = ServerInProcess(contents[entry_of(name)])
         return transports[name]
 
     entries = {name: {"command": "in-process", "protocol": era} for name in contents}
