@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top of a document down to one of its values."""
@@ -35,9 +35,12 @@ def dicts_in(value: object) -> list[dict[str, Any]]:
     return [each for each in as_list(value) if isinstance(each, dict)]
 
 
+_canonical: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def canonical(value: Any) -> str:
     """A JSON value as text, independent of the order of members."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _canonical(value)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

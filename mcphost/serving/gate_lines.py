@@ -72,9 +72,12 @@ def answered_in(piece: bytes) -> MessageId | None:
     return _answered(piece[:ID_SEARCHED])
 
 
+_compact: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def encode(value: object) -> bytes:
     """A line of plain ASCII with its newline, which no reader splits."""
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    return _compact(value).encode() + b"\n"
 
 
 def id_of(value: object) -> MessageId | None:
