@@ -112,7 +112,7 @@ class LineCutter:
 
 
 class Outlet:
-    """The bytes that wait for one reader, which a thread of its own writes in order."""
+    """The bytes for one reader, in order. A thread of its own writes those that the reader has no room for."""
 
     def __init__(self, target: int, close: Callable[[int], None]) -> None:
         import threading  # late: the program starts before
@@ -124,26 +124,32 @@ class Outlet:
         """Bytes of the pump that feeds it, and bytes of others."""
         self._ended = False
         self._feeder = 0
+        self._has_room: Callable[[bytes], bool] = lambda data: False
         self.broken = False
         """True if the reader is gone; what is put then is lost."""
         self._writer = threading.Thread(target=self._write, name=f"outlet {target}", daemon=True)
 
     def put(self, data: bytes) -> None:
-        """Queue bytes; thread-safe, and never waits.
+        """Write bytes, or queue them; thread-safe, and never waits.
 
         The pump that feeds this outlet pauses while `ROOM` bytes wait; the other pump pauses while as many wait that
         were put by other threads.
         """
         from threading import get_ident  # late: the program starts before
 
-        foreign = get_ident() != self._feeder
         with self._changed:
-            if not self.broken:
-                self._queue.append((data, foreign))
-                self._waiting[foreign] += len(data)
-                self._changed.notify_all()
+            if self.broken:
+                return
+            # To wake the thread takes longer than all that a gate does with a message.
+            if not (self._ended or any(self._waiting)) and self._has_room(data) and write_all(self._target, data):
+                return
+            foreign = get_ident() != self._feeder
+            self._queue.append((data, foreign))
+            self._waiting[foreign] += len(data)
+            self._changed.notify_all()
 
     def open(self) -> None:
+        self._has_room = _room_in(self._target)
         self._writer.start()
 
     def feed(self) -> None:
@@ -437,8 +443,8 @@ class Observer:
     """Sends copies to the running screen, else to a record. Only its own threads wait.
 
     ``hello`` makes the first message to the screen, ``path`` the path of its socket ("" without one), and ``record``
-    the function that writes a line; all are called in the observer's thread, once something passes. With ``always``
-    the record gets what the screen gets, too.
+    the function that takes a line, or None where no more wait: then what it took is written. All are called in the
+    observer's thread, once something passes. With ``always`` the record gets what the screen gets, too.
     """
 
     def __init__(
@@ -545,6 +551,8 @@ class Observer:
         began = thread_time()
         while (item := self._next()) is not None:
             self._deliver(*item)
+            if self._record is not None and not self._queue:
+                self._record(None)
             worked = thread_time() - began
             if worked > LINGER / SHARE:
                 self._pause(worked * (SHARE - 1))
@@ -791,6 +799,22 @@ def write_all(target: int, data: bytes) -> bool:
         except OSError:
             return False
     return True
+
+
+def _room_in(target: int) -> Callable[[bytes], bool]:
+    """Returns True for bytes that can be written without waiting; for some streams it cannot be known."""
+    import stat  # late: a tap does without
+    from select import PIPE_BUF, POLLOUT, poll
+
+    try:
+        mode = os.fstat(target).st_mode
+    except OSError:
+        return lambda data: False
+    if not (stat.S_ISFIFO(mode) or (stat.S_ISSOCK(mode) and sys.platform == "linux")):
+        return lambda data: False
+    stream, ready = poll(), [(target, POLLOUT)]
+    stream.register(target, POLLOUT)
+    return lambda data: len(data) <= PIPE_BUF and stream.poll(0) == ready  # POSIX: a pipe then takes as many at once
 
 
 def wait_for(*, reading: int | None = None, writing: int | None = None) -> None:

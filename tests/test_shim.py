@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ import pytest
 from mcphost.cli.between import fast_options
 from mcphost.cli.commands.tap import name_of
 from mcphost.cli.parser import parse
-from mcphost.shim import BACKLOG, COPY, PIECE, CopiedLine, LineCutter, Observer, Shim, options_of, write_all
+from mcphost.shim import BACKLOG, COPY, PIECE, CopiedLine, LineCutter, Observer, Outlet, Shim, options_of, write_all
 from tests.conftest import SERVERS, Until
 
 HOSTILE = b'{"a": 1}\r\nnot JSON\n[{"id": 1}]\n\xff\xfe\x00\xe2\x80\xa8\n\n' + b"x" * 300_000 + b"\nhalf a line"
@@ -36,6 +37,19 @@ def test_lines_over_the_limit_come_in_pieces() -> None:
     cutter = LineCutter(4)
     cut = [*cutter.feed(b"ab\ncdef"), *cutter.feed(b"ghi\nj"), *cutter.rest()]
     assert cut == [(b"ab\n", True), (b"cdef", False), (b"ghi\n", False), (b"j", True)]
+
+
+def test_what_has_room_is_written_at_once_and_in_its_order() -> None:
+    reads, writes = os.pipe()
+    outlet = Outlet(writes, os.close)
+    outlet.open()
+    outlet.put(b"first")
+    assert select.select([reads], [], [], 0)[0]
+    outlet.put(bytes(1 << 20))
+    outlet.put(b"last")
+    outlet.close()
+    with open(reads, "rb") as stream:
+        assert stream.read() == b"first" + bytes(1 << 20) + b"last"
 
 
 @pytest.mark.parametrize("words", [["--name"], ["--nmae", "x", "--", "cat"], ["cat"], ["--"], ["--help"]])

@@ -154,7 +154,7 @@ def _record(
 
     def write(line: CopiedLine | None) -> None:
         if line is None:
-            spool.close()
+            spool.flush()
         else:
             spool.add(line.source, line.time, line.data, line.size, line.dropped)
 

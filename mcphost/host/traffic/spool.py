@@ -73,7 +73,8 @@ def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[
     if not secrets:
         return lambda text: text
     pattern = re.compile("|".join(map(re.escape, secrets)))
-    return lambda text: pattern.sub(MASK, text)
+    # Most lines hold none, which a search for each shows in a tenth of the time.
+    return lambda text: pattern.sub(MASK, text) if any(secret in text for secret in secrets) else text
 
 
 class Spool:
@@ -83,25 +84,34 @@ class Spool:
         self, path: Path, server: str, mask: Mask, failed: Callable[[OSError], None] = lambda error: None
     ) -> None:
         self._failed = failed
-        self._file = PrivateFile(path, keep_open=True)
+        self._file = PrivateFile(path)
         self._server, self._mask = server, mask
+        self._lines: list[bytes] = []
+        self._size = 0
         self._broken = False
 
     def add(self, source: str, time: float, data: bytes, size: int, dropped: int) -> None:
-        """Append one line of the traffic; a disk that fails is not tried again."""
+        """Take one line of the traffic; `flush` writes it, unless many come first."""
         if self._broken:
             return
         lines = [self._gap(time, dropped)] if dropped else []
         if data or not dropped:  # a line without data may only say what is missing at the end
             lines.append(self._line(source, time, data, size))
+        self._lines += lines
+        self._size += sum(map(len, lines))
+        if self._size >= LONGEST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Append what was taken; a disk that fails is not tried again."""
+        lines, self._lines, self._size = b"".join(self._lines), [], 0
+        if not lines or self._broken:
+            return
         try:
-            self._file.append(b"".join(lines), ROTATE)
+            self._file.append(lines, ROTATE)
         except OSError as error:
             self._broken = True
             self._failed(error)
-
-    def close(self) -> None:
-        self._file.close()
 
     def _line(self, source: str, time: float, data: bytes, size: int) -> bytes:
         text = data[:LONGEST].decode("utf-8", "replace")

@@ -11,6 +11,7 @@ import pytest
 from mcphost.host.traffic.book import AgentTap, TrafficBook, read_traffic
 from mcphost.host.traffic.filter import parse_traffic_filter
 from mcphost.host.traffic.message import TrafficMessage
+from mcphost.host.traffic.spool import Spool
 
 NOW = 1e9
 
@@ -147,3 +148,14 @@ def test_an_export_keeps_agent_waits_and_injection(book: TrafficBook, tap: Agent
     assert (call.agent, call.injected, result.injected) == ("claude-code", False, True)
     assert call.waits is not None
     assert (call.waits.waited_for_you, call.waits.waited_for_server) == Waits()
+
+
+def test_a_spool_writes_what_waits_in_one_go(tmp_path: Path) -> None:
+    file = tmp_path / "tap.jsonl"
+    spool = Spool(file, "git", str)
+    spool.add("agent", 1.0, b'{"id":1}', 8, 0)
+    spool.add("server", 2.0, b'{"id":2}', 8, 3)
+    assert not file.exists()
+    spool.flush()
+    texts = [json.loads(line)["text"] for line in file.read_text().splitlines()]
+    assert texts == ['{"id":1}', "mcphost left out 3 pieces here: they came too fast", '{"id":2}']

@@ -361,7 +361,7 @@ async def test_the_request_that_opens_a_session_is_never_resent() -> None:
 async def test_files_that_taps_wrote_are_listed_and_opened(tmp_path: Path) -> None:
     spool = Spool(spool_path(tmp_path, "git", 0.0, 7), "git", lambda text: text)
     spool.add("agent", 0.0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', 40, 0)
-    spool.close()
+    spool.flush()
     app = Passing(tmp_path)
     async with running(app) as pilot:
         await pilot.press("o")
