@@ -38,6 +38,9 @@ from mcphost.serving.gate import (
 )
 from mcphost.serving.ports import GatedCall, GateDecision
 
+CURRENT: Final = 0.02
+"""Seconds for which the rules count as read: calls that come at once need not search for changes one by one."""
+
 ABSENT: Final = {"code": -1, "message": "mcphost's screen, where the user answers, does not run"}
 """The error that a server gets for a question that no one can answer."""
 
@@ -97,16 +100,32 @@ class LocalConsent:
         self._audit: AuditLog | None = None
         self._store: ApprovalStore | None = None
         self._opening = asyncio.Lock()
+        self._current_until = 0.0
 
     async def calls(self) -> GatedCalls:
         """The calls by the present rules. Raises ConfigError."""
+        if (ready := self.ready_calls()) is not None:
+            return ready
         async with self._opening:
-            files = self._files
-            if files is None or any(file_version(path) != version for path, version in files.items()):
+            if not self._is_current():
                 self._config, self._files = await asyncio.to_thread(self._settings)
             if self._calls is None:
                 self._calls = await self._open()
             return self._calls
+
+    def ready_calls(self) -> GatedCalls | None:
+        """The calls by the present rules, if these need not be read again."""
+        return self._calls if self._is_current() else None
+
+    def _is_current(self) -> bool:
+        now = time.monotonic()
+        if now < self._current_until:
+            return True
+        files = self._files
+        if files is None or any(file_version(path) != version for path, version in files.items()):
+            return False
+        self._current_until = now + CURRENT
+        return True
 
     async def aclose(self) -> None:
         if self._store is not None:
@@ -149,6 +168,8 @@ class GateDecisions:
         self._gate, self._screen, self._socket = gate, screen, socket
         self._server, self._agent, self._local = server, agent, local
         self._disconnect = disconnect
+        self.handled = 0
+        """Actions that `run` has handled."""
         self._asked: dict[int, GatedCall] = {}
         """The calls that the screen decides."""
         self._inbox: dict[int, AskInbox] = {}
@@ -169,11 +190,39 @@ class GateDecisions:
                     await self._handle(action)
                 except Exception as error:
                     self._fail(action, error)
+                self.handled += 1
         finally:
             for task in self._deciding.values():
                 task.cancel()
             await asyncio.gather(*self._deciding.values(), return_exceptions=True)
             await self._local.aclose()
+
+    def handle_at_once(self, action: GateAction) -> bool:
+        """Handle an action in the calling thread, if no screen is there and nothing waits; False, if `run` must do it.
+
+        Only for a caller that knows that `run` has handled all that came before.
+        """
+        if self._on_screen or self._asked or self._deciding:
+            return False
+        match action:
+            case Sent() | Overdue() | Doubt():
+                return True
+            case Ask(call) if self._alone and (calls := self._local.ready_calls()) is not None:
+                decision = calls.decide_at_once(
+                    call.number, self._server, self._agent, call.tool, call.definition, call.arguments
+                )
+                if decision is None:
+                    return False
+                self._tools[call.number] = call.tool
+                self._gate.decide(call.number, decision)
+                return True
+            case Finished(number, state, seconds) if (calls := self._local.ready_calls()) is not None:
+                tool = self._tools.get(number, "")
+                if not calls.ended(number, self._server, self._agent, tool, state, seconds, at_once=True):
+                    return False
+                self._forget(number)
+                return True
+        return False
 
     async def _handle(self, action: GateAction) -> None:
         match action:
@@ -245,12 +294,12 @@ class GateDecisions:
 
     def _lost(self) -> None:
         """Decide here about all that was open on screen."""
-        self._on_screen.clear()
-        asked, self._asked = self._asked, {}
-        for call in asked.values():
+        for call in self._asked.values():
             # A screen that came at once may have been asked, too.
             self._say(link.CallWithdrawn(call=call.number, reason="it was decided without a screen"))
             self._decide_here(call)
+        self._asked = {}
+        self._on_screen.clear()
         inbox, self._inbox = self._inbox, {}
         for question in inbox.values():
             self._say(link.InboxRequestGone(number=question.number))
@@ -263,7 +312,7 @@ class GateDecisions:
         if call.number in self._deciding:
             return
         if self._alone:
-            self._decide_here(call)
+            await self._decide(call)  # in no task of its own: no person is asked, so that it seldom waits
             return
         within = call.answer_within if call.answer_within is None or call.answer_within < 1e9 else None
         message = link.CallAsked(
@@ -305,9 +354,10 @@ class GateDecisions:
     async def _finished(self, number: int, state: str, seconds: float) -> None:
         tool, on_screen = self._tools.get(number, ""), number in self._on_screen
         self._forget(number)
-        ended = link.CallEnded.model_validate({"call": number, "state": state, "seconds": seconds})
-        if on_screen and self._say(ended):
-            return
+        if on_screen:
+            ended = link.CallEnded.model_validate({"call": number, "state": state, "seconds": seconds})
+            if self._say(ended):
+                return
         try:
             calls = await self._local.calls()
         except Exception:

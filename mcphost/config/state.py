@@ -112,7 +112,7 @@ def read_toml(path: Path, report: Report) -> dict[str, Any]:
 def file_version(path: Path) -> tuple[int, ...] | None:
     """Changes whenever the file is written or replaced. None if it does not exist."""
     try:
-        status = path.lstat()
+        status = os.lstat(path)
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
@@ -146,6 +146,7 @@ class StateStore:
 
     def __init__(self, folder: Path, report: Report) -> None:
         self._folder, self._report = folder, report
+        self._paths: dict[str, Path] = {}
 
     def read(self, name: str) -> Mapping[str, Any]:
         """Return the content of a state file, see `read_toml`."""
@@ -160,7 +161,10 @@ class StateStore:
         update_toml(self._path(name), change, self._report)
 
     def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.toml"
+        path = self._paths.get(name)
+        if path is None:  # to make one takes longer than to ask for its version
+            path = self._paths[name] = self._folder / f"{name}.toml"
+        return path
 
 
 class StateFile(Generic[Content]):

@@ -63,7 +63,7 @@ class AuditLog:
 
     def record(self, fields: Mapping[str, Any]) -> asyncio.Future[None]:
         """Append one record; the future ends when the system has it, with OSError where it could not be written."""
-        if self._file is not None and (self._unwritten or (self._direct_from and time.monotonic() < self._direct_from)):
+        if self._file is not None and self._is_handed_over:
             return self._hand_over(self._file, self._line(fields))
         # On the event loop, since the system takes a line into its cache in less time than it takes to wake a
         # thread, and what waits for a thread is lost when mcphost is killed. Nothing waits for the disk itself:
@@ -76,6 +76,19 @@ class AuditLog:
         if failure is None:
             self._appended = written
         return written
+
+    def record_at_once(self, fields: Mapping[str, Any]) -> bool:
+        """Append one record here, also outside of the event loop; False where only `record` can do it.
+
+        One thread at a time may use the log.
+        """
+        if self._file is None or self._is_handed_over:
+            return self._file is None
+        return self._append(self._file, self._line(fields)) is None
+
+    @property
+    def _is_handed_over(self) -> bool:
+        return bool(self._unwritten or (self._direct_from and time.monotonic() < self._direct_from))
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
@@ -188,11 +201,22 @@ class AuditWriter:
         """Write down what happened; None where the policy wants no records."""
         if self._config().policy.audit == "off":
             return None
-        written = self._audit.record({"time": _local_time(time.time()), **record, **_by_entry(record)})
+        written = self._audit.record(_dated(record))
         if written.done():
             self._watch(written)
         else:
             written.add_done_callback(self._watch)
+        return written
+
+    def note_at_once(self, record: Mapping[str, Any]) -> bool:
+        """As `before`, in any thread; False where the event loop is needed, and then nothing is written down."""
+        policy = self._config().policy.audit
+        if policy == "off":
+            return True
+        if policy == "required" and self._audit.path is None:
+            return False
+        written = self._audit.record_at_once(_dated(record))
+        self._alarmed = self._alarmed and not written
         return written
 
     def _watch(self, written: asyncio.Future[None]) -> None:
@@ -201,6 +225,10 @@ class AuditWriter:
         if failure is not None and not self._alarmed:
             self._alarm(f"the audit log cannot be written: {_why(failure)}")
         self._alarmed = failure is not None
+
+
+def _dated(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {"time": _local_time(time.time()), **record, **_by_entry(record)}
 
 
 def _local_time(now: float) -> str:

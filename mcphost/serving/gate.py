@@ -892,6 +892,8 @@ class AgentGate:
 
     def _beating(self) -> list[Heartbeat]:
         """The heartbeats of the calls that wait for the user."""
+        if not (self._calls or self._inbox):
+            return []
         waits = [call.request for call in self._calls.values()]
         waits += [question.request or self._request_of(question.asked.call) for question in self._inbox.values()]
         return [each.heartbeat for each in dict.fromkeys(waits) if each is not None and each.heartbeat is not None]

@@ -70,6 +70,7 @@ class GatePump:
             self._act(self._gate.reply(number, time.monotonic(), result, error))
 
     def _act(self, actions: Sequence[GateAction]) -> None:
+        others: list[GateAction] = []
         for action in actions:
             if isinstance(action, ToServer):
                 self._to_server(action.data)
@@ -79,7 +80,10 @@ class GatePump:
                 self._to_agent(action.data)
                 if action.ours:
                     self._copy("gate>agent", action.data)
-            elif isinstance(action, Note):
+            else:
+                others.append(action)
+        for action in others:  # once the bytes are on their way, which others wait for
+            if isinstance(action, Note):
                 self._note(action.text)
             else:
                 self._decider.take(action)

@@ -13,10 +13,12 @@ import pytest
 from mcphost.composition.gate_decisions import GateDecisions, LocalConsent
 from mcphost.config import Config
 from mcphost.config.gated import GatedProgram
+from mcphost.config.policy import Policy
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import GatedServer
 from mcphost.serving import link
-from mcphost.serving.gate import Ask, AskInbox, Finished, GateAction, Overdue, Sent, Withdraw
+from mcphost.serving.gate import Ask, AskInbox, Finished, GateAction, GateOptions, Overdue, Sent, Withdraw
+from mcphost.serving.gate_pump import GatePump, answers_of
 from mcphost.serving.ports import GatedCall, GateDecision
 from tests.conftest import Until
 
@@ -62,28 +64,33 @@ class ScriptedConnection:
         return [each.type for each in self.heard]
 
 
+def asking(number: int, tool: str = "echo") -> Ask:
+    return Ask(GatedCall(number, f"id-{number}", tool, {**ECHO, "name": tool}, {"n": number}, 50.0, False))
+
+
 class Process:
     """The part of a gate's process that decides."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, config: Config | None = None, socket: str = "") -> None:
         self.gate, self.screen, self.notes = ScriptedGate(), ScriptedConnection(), list[str]()
         self.actions: asyncio.Queue[GateAction | None] = asyncio.Queue()
         self.disconnected = 0
         self._audit = state / "audit.jsonl"
-        local = LocalConsent(lambda: (Config(), []), lambda: state, {}, ["mcphost", "allow"], str, self.notes.append)
+        settings, command = (config or Config(), list[Path]()), ["mcphost", "allow"]
+        local = LocalConsent(lambda: settings, lambda: state, {}, command, str, self.notes.append)
         server = GatedServer("echo", GatedProgram(("echo",), folder="/w"))
         agent = AgentFacts("codex", given="codex")
-        self.decisions = GateDecisions(self.gate, self.screen, state, server, agent, local, self._disconnect)
+        self.decisions = GateDecisions(self.gate, self.screen, state / socket, server, agent, local, self._disconnect)
 
     def _disconnect(self) -> None:
         self.disconnected += 1
 
-    def take(self, *actions: GateAction) -> None:
+    def take(self, *actions: GateAction | None) -> None:
         for each in actions:
             self.actions.put_nowait(each)
 
     def ask(self, number: int) -> None:
-        self.take(Ask(GatedCall(number, f"id-{number}", "echo", ECHO, {"n": number}, 50.0, False)))
+        self.take(asking(number))
 
     def hear(self, message: link.FromScreen) -> None:
         self.screen.received(message.line())
@@ -172,3 +179,42 @@ async def test_a_screen_learns_of_its_own_calls_only(process: Process, until: Un
     await until(lambda: process.screen.heard)
     assert process.screen.kinds() == ["ask"]
     assert [(each["call"], each["outcome"]) for each in process.audit] == [(2, "done")]
+
+
+async def test_a_call_that_a_rule_allows_is_decided_in_the_pump(tmp_path: Path, until: Until) -> None:
+    process = Process(tmp_path, Config(policy=Policy(allow=("codex>echo:echo",))), "none.sock")
+    process.screen.runs = False
+    at_once = process.decisions.handle_at_once
+    assert not at_once(asking(1))  # the rules must be read first
+    running = asyncio.create_task(process.decisions.run(process.actions))
+    process.ask(1)
+    await until(lambda: process.gate.decisions)
+    pump: list[GateAction] = [asking(2), Sent(2), Finished(2, "done", 1.0), asking(3, "other")]
+    assert await asyncio.to_thread(lambda: [at_once(each) for each in pump]) == [True, True, True, False]
+    assert [*process.gate.decisions] == [1, 2]
+    assert [(each["event"], each["call"]) for each in process.audit] == [
+        ("decision", 1),
+        ("decision", 2),
+        ("outcome", 2),
+    ]
+    process.screen.runs = True
+    assert not at_once(asking(4))
+    process.take(None)
+    await running
+
+
+def test_bytes_go_before_what_is_reported_of_them() -> None:
+    done: list[object] = []
+
+    class Decider:
+        def take(self, action: GateAction) -> None:
+            done.append(type(action))
+
+    options = GateOptions("", None, "agent", answers_of("agent"))
+    pump = GatePump(options, done.append, done.append, lambda *copy: None, done.append, Decider())
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}\n'
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    pump.from_agent(call, True)
+    pump.decide(1, GateDecision(True))
+    pump.from_server(answer, True)
+    assert done == [Ask, call, Sent, answer, Finished]

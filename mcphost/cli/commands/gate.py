@@ -107,6 +107,8 @@ class _Decider:
         self._early: list[GateAction | None] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._actions: asyncio.Queue[GateAction | None] | None = None
+        self._queued = 0
+        self._ready: GateDecisions | None = None
         self._introduced: AgentIntroduced | None = None
         self._names = sorted(name[:200] for name in (os.environ if address is None else address.headers))[:4096]
         self._headers = () if address is None else tuple(address.headers.values())
@@ -127,7 +129,10 @@ class _Decider:
 
         if isinstance(action, AgentIntroduced):
             self._introduced = action
-        self._put(action)
+        decisions = self._ready
+        # A thread that is woken for each call takes as long as the decision. What waits goes first.
+        if decisions is None or decisions.handled != self._queued or not decisions.handle_at_once(action):
+            self._put(action)
 
     def close(self) -> None:
         """Wait until all that came is handled."""
@@ -135,9 +140,14 @@ class _Decider:
         self._thread.join(CLOSE_SECONDS)
 
     def _put(self, action: GateAction | None) -> None:
+        from threading import get_ident
+
         with self._lock:
+            self._queued += 1
             if self._loop is None or self._actions is None:
                 self._early.append(action)
+            elif get_ident() == self._thread.ident:
+                self._actions.put_nowait(action)
             elif not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._actions.put_nowait, action)
 
@@ -164,7 +174,7 @@ class _Decider:
         with self._lock:
             for action in self._early:
                 actions.put_nowait(action)
-            self._loop, self._actions = asyncio.get_running_loop(), actions
+            self._loop, self._actions, self._ready = asyncio.get_running_loop(), actions, decisions
         await decisions.run(actions)
 
     def _decisions(self) -> GateDecisions:

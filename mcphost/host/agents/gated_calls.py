@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -73,7 +74,9 @@ class GatedCalls:
         """
         listed_within: float | None = None
         try:
-            proposal = await self._proposal(number, server, agent, tool, definition, arguments, refusal)
+            proposal = self._proposal(number, server, agent, tool, definition, arguments, refusal)
+            if self._asks and not proposal.refusal:
+                proposal = replace(proposal, note=await misfit(proposal.tool, arguments))
 
             async def list_again() -> Proposal:
                 nonlocal listed_within
@@ -99,6 +102,26 @@ class GatedCalls:
             return GateDecision(True, answer.arguments, by="user")
         return GateDecision(True, listed_within=listed_within)
 
+    def decide_at_once(
+        self,
+        number: int,
+        server: GatedServer,
+        agent: AgentFacts,
+        tool: str,
+        definition: Mapping[str, Any] | None,
+        arguments: Mapping[str, Any],
+    ) -> GateDecision | None:
+        """As `decide`, for a call that a rule allows and that nothing waits for; None for another, with no trace.
+
+        It needs no event loop; one thread at a time may use it.
+        """
+        try:
+            proposal = self._proposal(number, server, agent, tool, definition, arguments, "")
+            answer = self._consent.decide_at_once(proposal)
+        except Exception:
+            return None  # `decide` meets it again, and says so
+        return None if answer is None else GateDecision(True)
+
     def ended(
         self,
         number: int,
@@ -109,11 +132,15 @@ class GatedCalls:
         seconds: float,
         *,
         sent: bool = True,
-    ) -> None:
-        """Write down how a call that was allowed ended, in a word."""
-        self._consent.note_outcome(number, server.name, tool, outcome, sent, seconds, agent)
+        at_once: bool = False,
+    ) -> bool:
+        """Write down how a call that was allowed ended, in a word.
 
-    async def _proposal(
+        With ``at_once`` it needs no event loop, and returns False where that is not possible.
+        """
+        return self._consent.note_outcome(number, server.name, tool, outcome, sent, seconds, agent, at_once=at_once)
+
+    def _proposal(
         self,
         number: int,
         server: GatedServer,
@@ -132,7 +159,6 @@ class GatedCalls:
             arguments=arguments,
             origin=agent.origin,
             identity=server.program.identity,
-            note=await misfit(tool, arguments) if self._asks and not refusal else None,
             agent=agent,
             folder=server.program.folder,
             same_program=self.is_configured(server),

@@ -145,7 +145,7 @@ class ApprovalStore:
 
         Reads the folder's entry of the file, and the file only after it was written.
         """
-        if self._store is None or self._version == self._store.version(APPROVALS):
+        if self._store is None or self.is_current:
             return
         async with self._writing:
             self._version = self._store.version(APPROVALS)
@@ -160,6 +160,11 @@ class ApprovalStore:
             if by_tool(now) != by_tool(ours):
                 self.approvals.replace_saved_part(now)
                 self._bus.publish(GrantsChanged())
+
+    @property
+    def is_current(self) -> bool:
+        """True if the file is as it was read or written last."""
+        return self._store is None or self._version == self._store.version(APPROVALS)
 
     def changed(self) -> None:
         """Publish that the approvals changed, and start to save them."""

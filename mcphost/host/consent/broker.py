@@ -129,7 +129,7 @@ class ConsentBroker:
             approval = self._approval(proposal.server, proposal.identity, proposal.tool, proposal.gate)
         result = self._by_policy(proposal, approval)
         answer = await self._answer(proposal, approval, result)
-        await self._write_down(proposal, answer, result.rule)
+        await self._audit.before(_decision_record(proposal, answer, result.rule))
         if not answer.allow:
             rule = answer.reason or result.rule
             raise Declined(_words(answer, proposal.tool), by=answer.by, rule=rule, reason=answer.reason)
@@ -142,6 +142,22 @@ class ConsentBroker:
     def asks(self, call: int) -> bool:
         """True if the user is asked about this call now; `CallChanged` says when that changes."""
         return call in self._asking
+
+    def decide_at_once(self, proposal: Proposal) -> Answer | None:
+        """As `decide`, for a call that a rule allows and that nothing waits for; None for another, with no trace.
+
+        It needs no event loop; one thread at a time may use the broker.
+        """
+        if not self._store.is_current:
+            return None
+        approval = self._approval(proposal.server, proposal.identity, proposal.tool, proposal.gate)
+        result = self._by_policy(proposal, approval)
+        if result.decision is not PolicyDecision.ALLOW or result.rule in _earlier_answers(approval, proposal):
+            return None
+        if self._is_remembered(proposal, approval):
+            return None
+        answer = Answer(True, reason=result.rule, by="policy")
+        return answer if self._audit.note_at_once(_decision_record(proposal, answer, result.rule)) else None
 
     def withdraw(self, server: str) -> None:
         """Withdraw the questions about a server that is gone."""
@@ -227,20 +243,27 @@ class ConsentBroker:
         sent: bool,
         seconds: float,
         agent: AgentFacts | None = None,
-    ) -> None:
-        """Write down the end of a call that was allowed."""
-        self._audit.note(
-            {
-                "event": "outcome",
-                "call": call,
-                "server": server,
-                "tool": tool,
-                **_agent_record(agent),
-                "sent": sent,
-                "outcome": outcome,
-                "seconds": round(seconds, 3),
-            }
-        )
+        *,
+        at_once: bool = False,
+    ) -> bool:
+        """Write down the end of a call that was allowed.
+
+        With ``at_once`` it needs no event loop, and returns False where that is not possible.
+        """
+        record = {
+            "event": "outcome",
+            "call": call,
+            "server": server,
+            "tool": tool,
+            **_agent_record(agent),
+            "sent": sent,
+            "outcome": outcome,
+            "seconds": round(seconds, 3),
+        }
+        if at_once:
+            return self._audit.note_at_once(record)
+        self._audit.note(record)
+        return True
 
     @property
     def _oldest(self) -> datetime | None:
@@ -253,7 +276,7 @@ class ConsentBroker:
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
         """True if an earlier answer of the user would let the call run."""
-        answers = approval.remembered(proposal.sent), proposal.repetition and proposal.repetition.allowed
+        answers = _earlier_answers(approval, proposal)
         return any(answers) and self._by_policy(proposal, approval).rule in answers
 
     def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
@@ -351,37 +374,45 @@ class ConsentBroker:
             name = f"{proposal.server}:{proposal.tool.name}"
             self._bus.alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
         # What a flag on one command line allowed may still be asked about on screen.
-        # Unseen tools of agents are not kept: agents run in any number of folders.
-        if (
-            answer.by == "policy"
-            and approval.kind is not ApprovalStatus.UNCHANGED
-            and not (proposal.agent and approval.kind is ApprovalStatus.NEW)
-        ):
+        if answer.by == "policy" and self._is_remembered(proposal, approval):
             self._remember(proposal, Answer(allow=True))
 
-    async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
-        together = {"together": [tool.name for tool in answer.together]} if answer.together else {}
-        repeats = {"repeats": proposal.repetition.words} if proposal.repetition else {}
-        await self._audit.before(
-            {
-                "event": "decision",
-                "call": proposal.call,
-                "server": proposal.server,
-                "sent_to": proposal.identity,
-                "tool": proposal.tool.name,
-                "asked_by": proposal.origin,
-                **_agent_record(proposal.agent),
-                "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
-                "allowed": answer.allow,
-                "by": answer.by,
-                "lifetime": answer.lifetime.value,
-                "when": dict(answer.when),
-                "rule": rule,
-                "reason": answer.reason,
-                **together,
-                **repeats,
-            }
-        )
+    @staticmethod
+    def _is_remembered(proposal: Proposal, approval: ToolApproval) -> bool:
+        """True if the tool is kept as seen after a rule allowed the call.
+
+        Unseen tools of agents are not: agents run in any number of folders.
+        """
+        unseen = ApprovalStatus.UNCHANGED, *((ApprovalStatus.NEW,) if proposal.agent else ())
+        return approval.kind not in unseen
+
+
+def _earlier_answers(approval: ToolApproval, proposal: Proposal) -> tuple[str | None, str | None]:
+    repetition = proposal.repetition
+    return approval.remembered(proposal.sent), repetition.allowed if repetition else None
+
+
+def _decision_record(proposal: Proposal, answer: Answer, rule: str) -> dict[str, object]:
+    together = {"together": [tool.name for tool in answer.together]} if answer.together else {}
+    repeats = {"repeats": proposal.repetition.words} if proposal.repetition else {}
+    return {
+        "event": "decision",
+        "call": proposal.call,
+        "server": proposal.server,
+        "sent_to": proposal.identity,
+        "tool": proposal.tool.name,
+        "asked_by": proposal.origin,
+        **_agent_record(proposal.agent),
+        "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
+        "allowed": answer.allow,
+        "by": answer.by,
+        "lifetime": answer.lifetime.value,
+        "when": dict(answer.when),
+        "rule": rule,
+        "reason": answer.reason,
+        **together,
+        **repeats,
+    }
 
 
 def _doubt(proposal: Proposal) -> str:
