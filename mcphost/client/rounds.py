@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.client.deadlines import TimeBudget
@@ -95,7 +96,8 @@ async def answer_inputs(
 
     Raises InputNotGiven for the first that is refused.
     """
-    requests = {key: InputRequest(needed.method, needed.params, purpose) for key, needed in inputs.items()}
+    purpose = replace(purpose, inputs=inputs)
+    requests = {key: InputRequest(needed.method, needed.params, purpose, key) for key, needed in inputs.items()}
     method = ""
     try:
         for request in requests.values():

@@ -19,6 +19,7 @@ from mcphost.errors import McphostError
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
+from mcphost.protocol.lifecycle.results import ServerInput
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR, RELATED_TASK
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Request, RequestId, Response
@@ -43,6 +44,8 @@ class InputPurpose:
     """The time left for the request: all of mcphost's own waiting, but not that for a person or a model."""
     declined: list[object] = field(compare=False)
     """The questions of this request that were declined without asking a person."""
+    inputs: Mapping[str, ServerInput] = field(default_factory=dict, compare=False)
+    """All that the server needs in the round, by its keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class InputRequest:
     params: Mapping[str, Any]
     purpose: InputPurpose | None = None
     """The purpose that a modern server states; None for a request of an older one, which states none."""
+    key: str = ""
+    """The key of a modern server's request in its round."""
 
 
 class InputRefused(McphostError):

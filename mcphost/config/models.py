@@ -199,10 +199,10 @@ class ProfileConfig(ConfigTable):
     Write a secret as a reference to it, such as ``${keyring:NAME}``.
     """
     tools: ToolChoices = ()
-    """The tools that ``mcphost serve`` gives to agents, as patterns ``server:tool``; ``!`` before one leaves tools out."""
+    """The tools that ``mcphost serve`` gives to agents, as patterns ``server:tool``; ``!`` in front leaves out."""
     sampling: Literal["agent", "mcphost", "deny"] | None = None
-    """The side that answers a server's request for a language model in an agent's call: the agent if it can, or mcphost;
-    deny: neither; absent: as ``--questions``."""
+    """The side that answers a server's request for a language model in an agent's call: the agent if it can, or
+    mcphost; deny: neither; absent: as ``--questions``."""
     elicitation: Literal["agent", "mcphost"] | None = None
     """The side that shows the forms and pages of servers in an agent's call; absent: as ``--questions``."""
     roots: Literal["agent", "mcphost", "both"] = "mcphost"

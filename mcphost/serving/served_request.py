@@ -170,6 +170,12 @@ class ServedRequest:
             self._owner.settled(self, key)
             ask.take(answer)
 
+    def withdraw(self, ask: ClientAsk) -> None:
+        """Take back an open ask. A modern client cannot be informed: its answer is dropped."""
+        for key in [key for key, each in self.asks.items() if each.take == ask.take]:
+            del self.asks[key]
+            self._owner.settled(self, key)
+
     def give_up(self, key: str, words: str) -> None:
         """Go on without the client's answer."""
         self.answer(key, ClientAnswer(error=RpcError(ErrorCode.INTERNAL_ERROR, words)))

@@ -18,7 +18,8 @@ from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import refusal_words
 from mcphost.host.agents.served import ServedAgent
 from mcphost.host.endpoint.metadata import to_agent, to_server
-from mcphost.host.tool_calls.call import CallQuestions, CallRequest, CallState, ToolCall
+from mcphost.host.endpoint.questions import AgentQuestions
+from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.json_values import as_dict, canonical
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.progress import Progress
@@ -54,7 +55,7 @@ class AskedCall:
     """The running server of that entry."""
     tool: Tool
     arguments: Mapping[str, Any]
-    questions: CallQuestions | None = None
+    questions: AgentQuestions | None = None
 
     @property
     def key(self) -> object:
@@ -223,6 +224,8 @@ class _EndpointCall:
     def _attend(self, request: ServedRequest) -> float | None:
         """Let this request wait for the call; in how many seconds it is answered, decided or not."""
         self.request = request
+        if self.asked.questions is not None:
+            self.asked.questions.request = request
         request.on_cancel = self.close
         now, token = self._loop.time(), _token_of(request)
         self._heartbeat = None if token is None else Heartbeat(token, now)

@@ -19,6 +19,8 @@ from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, u
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.known_servers import KnownServers
+from mcphost.host.endpoint.questions import AgentQuestions, AnsweringSides
+from mcphost.host.endpoint.translation import Translation
 from mcphost.host.internal_error import internal_error
 from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
@@ -274,13 +276,26 @@ class EndpointSession(ServedContent):
             raise unknown_tool(name)
         entry, tool = found
         server = await self._server_of(entry, request)
-        self.calls.begin(request, AskedCall(entry, server, tool, arguments))
+        self.calls.begin(request, AskedCall(entry, server, tool, arguments, self._questions(entry, request.revision)))
+
+    @property
+    def _sides(self) -> AnsweringSides:
+        """The side that answers what servers ask."""
+        profile = None if self.options.profile is None else self._context.config().profiles.get(self.options.profile)
+        return AnsweringSides.of(self.options.questions, profile)
+
+    def _questions(self, entry: str, agent: Revision) -> AgentQuestions | None:
+        """The agent's answers to what this server asks in a call."""
+        known = self._known.get(entry)
+        if known is None:
+            return None
+        return AgentQuestions(self._sides, Translation(known.revision, agent), entry if len(self.entries) > 1 else "")
 
     async def _server_of(self, entry: str, request: ServedRequest) -> str:
         """The server of an entry that this session uses now: the entry's own, or an instance."""
-        options, agent = self.options, self.shown.session.agent
+        options, agent, sides = self.options, self.shown.session.agent, self._sides
         declared = request.declaration.capabilities
-        asks_agent = ("elicitation", "sampling") if options.questions == "agent" else ()
+        asks_agent = [kind for kind in ("elicitation", "sampling") if getattr(sides, kind) == "agent"]
         answered = {kind: as_dict(declared[kind]) if kind in declared else None for kind in asks_agent}
         self._holder = Holder(self.number, agent.label, options.alone, answered, options.agent.given)
         server = await self._context.instances.lease(entry, self._holder)

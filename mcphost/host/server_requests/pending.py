@@ -166,7 +166,7 @@ class PendingRequests:
         if not admitted:
             self.admit(server)
         try:
-            with self._opened(server, question.call if certain else None, kind) as waiting, self._waits(question.call):
+            with self._opened(server, question.call if certain else None, kind) as waiting, self.waits(question.call):
                 answer = await self._put(question, waiting.resolution)
         except asyncio.CancelledError as cancelled:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
@@ -271,7 +271,8 @@ class PendingRequests:
             self._open.discard(opened)
 
     @contextmanager
-    def _waits(self, call: int | None) -> Iterator[None]:
+    def waits(self, call: int | None) -> Iterator[None]:
+        """Count a question for a call while it waits for an answer."""
         if call is None:
             yield
             return
@@ -310,6 +311,17 @@ class PendingRequests:
         except Declined as declined:
             return Answer(False, reason=str(declined), by="policy")
         return answer
+
+    async def written(self, record: Mapping[str, Any]) -> None:
+        """Write down an answer that was given elsewhere, before it is sent. Raises InputRefused if that must be."""
+        try:
+            await self._audit.before(record)
+        except Declined as declined:
+            raise InputRefused(ErrorCode.INTERNAL_ERROR, str(declined)) from None
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """Write down how a question ended elsewhere."""
+        self._audit.note(record)
 
     def _note(self, kind: str, question: PendingQuestion, decision: dict[str, Any]) -> None:
         self._audit.note(self._record(kind, question, decision))

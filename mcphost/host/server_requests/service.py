@@ -5,20 +5,21 @@ Specification: client/roots, client/sampling, client/elicitation.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.server_requests import InputRefused, InputRequest
-from mcphost.config import Config, ServerConfig
+from mcphost.config import Config, ServerConfig, entry_of
 from mcphost.host.consent.policy import PolicyDecision, sampling_policy
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.roots import RootsService
-from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.call import CallQuestions, ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
-from mcphost.json_values import as_dict
+from mcphost.json_values import as_dict, as_list
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
 from mcphost.protocol.wire.error_codes import ErrorCode
 
@@ -75,6 +76,9 @@ class ServerRequestService:
     def elicitation_completed(self, server: str, elicitation: str) -> None:
         """See `mcphost.host.connections.context.ServerRequestPort`."""
         self.elicitation.completed(server, elicitation)
+        for call in self.calls.sent(server):
+            if call.request.questions is not None:
+                call.request.questions.completed(elicitation)
 
     def session_ended(self, server: str) -> None:
         """See `mcphost.host.connections.context.ServerRequestPort`."""
@@ -100,17 +104,55 @@ class ServerRequestHandler:
 
     def check(self, request: InputRequest) -> None:
         """Raise InputRefused if the request cannot be read."""
+        if self._questions(*self._call(), request) is not None:
+            return
         read = ServerRequest(self._server, request.params, purpose=request.purpose)
         self._service.answering(request.method).check_readable(read)
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server withdraws the request."""
         call, certain = self._call()
+        questions = self._questions(call, certain, request)
+        if call is None or questions is None:
+            return await self._own(request, call, certain)
+        given = await self._by_agent(request, call, questions)
+        if not questions.adds_own(request):
+            return given
+        return _joined(given, await self._own(request, call, certain))
+
+    async def _own(self, request: InputRequest, call: ToolCall | None, certain: bool) -> Mapping[str, Any]:
+        """The answer of mcphost's own services."""
         service = self._service.answering(request.method)
         if request.purpose is not None:
             call, certain = (call if certain else None), True
             await self._service.pending.pace(self._server, request.purpose.budget)
         return await service.answer(ServerRequest(self._server, request.params, call, certain, request.purpose))
+
+    def _questions(self, call: ToolCall | None, certain: bool, request: InputRequest) -> CallQuestions | None:
+        """The agent's answers, if this request is for the agent."""
+        questions = call.request.questions if call is not None and certain else None
+        if questions is None or self._service.pending.muted(self._server):
+            return None
+        return questions if questions.takes(request) else None
+
+    async def _by_agent(self, request: InputRequest, call: ToolCall, questions: CallQuestions) -> Mapping[str, Any]:
+        """The agent's answer, once it is written down."""
+        pending, by = self._service.pending, call.request.origin
+        mode = "url" if request.params.get("mode") == "url" else "form"
+        kind = {"roots/list": "roots", "sampling/createMessage": "sampling"}.get(request.method, mode)
+        record = {"event": "question", "kind": kind, "server": entry_of(self._server), "call": call.number}
+        try:
+            with pending.waits(call.number):
+                answer = await questions.answer(request)
+        except asyncio.CancelledError:
+            pending.note({**record, "verdict": "withdrawn", "by": "server"})
+            raise
+        except InputRefused as refused:
+            pending.note({**record, "verdict": "failed", "by": by, "reason": str(refused)})
+            raise
+        verdict = answer.get("action", "accept")
+        await pending.written({**record, "verdict": verdict if isinstance(verdict, str) else "?", "by": by})
+        return answer
 
     def leave(self) -> None:
         """Cancel the pending questions: the connection is about to be closed."""
@@ -129,6 +171,12 @@ class ServerRequestHandler:
             if call.number == exact:
                 return call, True
         return (sent[-1], len(sent) == 1) if sent else (None, False)
+
+
+def _joined(agents: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The folders of an agent, and those of mcphost that are not among them."""
+    roots = [*as_list(agents.get("roots")), *as_list(own.get("roots"))]
+    return {**own, "roots": [root for index, root in enumerate(roots) if root not in roots[:index]]}
 
 
 def _of_agent(

@@ -73,8 +73,14 @@ class CallQuestions(Protocol):
     def takes(self, request: InputRequest) -> bool:
         """True if the answer to this request comes from here."""
 
+    def adds_own(self, request: InputRequest) -> bool:
+        """True if mcphost's own answer is added to it."""
+
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """Return the result. Raises InputRefused; cancelled when the server withdraws the request."""
+
+    def completed(self, elicitation: str) -> None:
+        """The server says that this page is done with; perhaps none of the call's."""
 
 
 @dataclass(frozen=True, slots=True)
