@@ -25,6 +25,7 @@ from mcphost.config.fields import (
     Text,
     Url,
     Variable,
+    entry_of,
     misplaced,
 )
 from mcphost.config.limits import MB, Limits
@@ -257,7 +258,7 @@ class Config(ConfigTable):
 
     def limits_for(self, name: str) -> Limits:
         """Return the limits of the server ``name``: its own where it has some, else those of ``[limits]``."""
-        server = self.servers.get(name)
+        server = self.servers.get(entry_of(name))
         if server is None or not server.limits.model_fields_set:  # nearly always, and making a dump takes its time
             return self.limits
         return self.limits.model_copy(update=server.limits.model_dump(exclude_unset=True))

@@ -355,18 +355,21 @@ class Instances:
             if due is not None and self._timer.when() <= due:
                 return  # it finds out then
             self._timer.cancel()
-        self._timer = None if due is None else asyncio.get_running_loop().call_at(due, self._stop_idle)
+        self._timer = None if due is None else asyncio.get_running_loop().call_at(due, self._wake)
 
-    def _stop_idle(self) -> None:
+    def _wake(self) -> None:
         self._timer = None
-        now = asyncio.get_running_loop().time()
+        self.stop_idle(asyncio.get_running_loop().time())
+        self._set_timer()
+
+    def stop_idle(self, now: float) -> None:
+        """Stop the instances that were not used for so long at ``now``, a time of the loop's clock."""
         for server in [name for name in self._used if self._idle_at(name) <= now]:
             if self._busy(server):
                 self._used[server] = now
             else:
                 del self._used[server]
                 self._servers[server].stop()
-        self._set_timer()
 
     def _busy(self, server: str) -> bool:
         return bool(self._calls.running(server)) or bool(self._servers[server].subscriptions.all)

@@ -16,7 +16,10 @@ REFRESH_SECONDS: Final = 5.0
 
 
 class Servers(Mapping[str, Connection]):
-    """A connection by its server's name; subscripting raises UnknownName, which lists the names there are."""
+    """A connection by its server's name; subscripting raises UnknownName, which lists the names there are.
+
+    Iterating leaves instances out: they are found by name, and belong to the entry that is there.
+    """
 
     def __init__(self, background: BackgroundTasks) -> None:
         self._background = background
@@ -25,15 +28,15 @@ class Servers(Mapping[str, Connection]):
 
     def __getitem__(self, name: str) -> Connection:
         if name not in self._connections:
-            known = ", ".join(each.name for each in self.entries) or "none"
+            known = ", ".join(self) or "none"
             raise UnknownName(f"no server is called {name!r}; configured: {known}")
         return self._connections[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._connections)
+        return (name for name, each in self._connections.items() if not each.instance)
 
     def __len__(self) -> int:
-        return len(self._connections)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
         return name in self._connections
@@ -42,18 +45,13 @@ class Servers(Mapping[str, Connection]):
         """The connection; None where no server has that name."""
         return self._connections.get(name)
 
-    @property
-    def entries(self) -> list[Connection]:
-        """The connections of the entries themselves, without what runs for single agents."""
-        return [each for each in self._connections.values() if not each.instance]
-
     def of_entry(self, entry: str) -> list[Connection]:
         """The entry's own connection, and those of its instances."""
         return [each for each in self._connections.values() if each.entry == entry]
 
     async def ready(self, names: Sequence[str] | None = None) -> None:
         """Wait until these servers (all that start by themselves) are ready or have failed for the first time."""
-        chosen = [self[name] for name in names] if names else list(self._connections.values())
+        chosen = [self[name] for name in names] if names else list(self.values())
         for connection in chosen if names else ():
             connection.start()
         await asyncio.gather(*(connection.settled() for connection in chosen))

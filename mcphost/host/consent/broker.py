@@ -398,7 +398,7 @@ def _decision_record(proposal: Proposal, answer: Answer, rule: str) -> dict[str,
     return {
         "event": "decision",
         "call": proposal.call,
-        "server": proposal.server,
+        "server": proposal.instance or proposal.server,
         "sent_to": proposal.identity,
         "tool": proposal.tool.name,
         "asked_by": proposal.origin,

@@ -296,7 +296,7 @@ class RootsService:
         Raises UnknownName, or NotDone where the folder cannot be shared.
         """
         if server is not None:
-            _ = self._servers[server]
+            _, server = self._servers[server], entry_of(server)
         seen = await asyncio.to_thread(check_folder, path)
         if seen.problem:
             raise NotDone(f"{path} {seen.problem}")
@@ -316,7 +316,7 @@ class RootsService:
         Raises UnknownName, or NotDone where it is not shared.
         """
         if server is not None:
-            _ = self._servers[server]
+            _, server = self._servers[server], entry_of(server)
         share = self._shares.remove(server, path)
         if share is not None:
             if share.remembered:
@@ -385,7 +385,7 @@ class RootsService:
         offered = await asyncio.to_thread(suggestions, Path.cwd())
         problem = ""
         for _ in range(TRIES):
-            question = RootsQuestion(request.server, offered, request.number, request.tool, problem)
+            question = RootsQuestion(entry_of(request.server), offered, request.number, request.tool, problem)
             answer = await self._pending.ask("roots", question, purpose=request.purpose)
             if not answer.allow:
                 if not answer.cancelled and not self._pending.muted(request.server):

@@ -188,7 +188,8 @@ def _of_agent(
         modes = modes_of(declared) & frozenset(offered.elicitation)
         answered = replace(answered, elicitation=modes)
     if "sampling" in declared:
-        may_ask, given = offered.sampling and may_sample, declared["sampling"]
-        parts = {name: {} for name in ("context", "tools") if isinstance(as_dict(given).get(name), dict)}
-        answered = replace(answered, sampling=parts if may_ask and given is not None else None)
+        given = declared["sampling"] if offered.sampling and may_sample else None
+        parts = as_dict(given)
+        known: dict[str, Any] = {name: {} for name in ("context", "tools") if isinstance(parts.get(name), dict)}
+        answered = replace(answered, sampling=None if given is None else known)
     return answered

@@ -7,6 +7,7 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 
+from mcphost.config import entry_of
 from mcphost.host.consent.questions import SamplingQuestion
 from mcphost.host.events import Event, SamplingChanged
 from mcphost.host.host import Host
@@ -58,7 +59,7 @@ class SamplingController:
         if not has_budget(usage):
             self._app.notify(f"{called} has no budget to raise.", markup=False)
             return
-        settings = self._host.config.servers[server].sampling  # no other server has a budget
+        settings = self._host.config.servers[entry_of(server)].sampling  # no other server has a budget
         more = [f"{settings.budget_tokens:,} tokens"] if settings.budget_tokens is not None else []
         more += [f"{settings.budget_cost:g} by your prices"] if settings.budget_cost is not None else []
         facts = [

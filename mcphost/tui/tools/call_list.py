@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
 
+from mcphost.config import entry_of
 from mcphost.errors import ConfigError
 from mcphost.host.history.call_history import CallHistory
 from mcphost.host.history.past_call import PastCall, PastCallQuery, moment_text
@@ -123,7 +124,7 @@ class CallList(FilteredRows[Call]):
 
         The cursor stays on the newest call, until the user moves it to another one.
         """
-        shown = [call for call in calls if server in (None, call.request.server)]
+        shown = [call for call in calls if server in (None, entry_of(call.request.server))]
         at_newest = not self.rows.highlighted and not self.filtered
         self._server = server
         self.say_when_empty(EMPTY if server is None else f"No calls to “{server}” yet.\n{HOW_TO}")

@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcphost.config import Config
-from mcphost.host.connections.instances import Holder
+from mcphost.config import Config, entry_of
+from mcphost.errors import ServerNotReady, UnknownName
+from mcphost.host.connections.instances import Holder, SharingReport
+from mcphost.host.connections.state import ServerState
+from mcphost.host.consent.approvals import Lifetime
+from mcphost.host.consent.questions import Answer, ToolCallQuestion
+from mcphost.host.server_requests.pending import ServerRequest
 from mcphost.protocol.models.content import TextContent
 from mcphost.serving.served_request import ServedRequest
+from tests.conftest import Until
 from tests.host.conftest import RecordingHost, ScriptedApprover
 from tests.host.endpoint.rig import ServerContent, ServerInProcess
 
@@ -20,7 +29,7 @@ class CountingServer(ServerContent):
     """Counts the calls of its own session, as a stateful server would."""
 
     def __init__(self) -> None:
-        super().__init__(count=self._count)
+        super().__init__(count=self._count, hold=lambda request: None)
         self._calls = 0
 
     def _count(self, request: ServedRequest) -> None:
@@ -95,3 +104,204 @@ async def test_a_host_for_one_session_uses_the_entrys_own() -> None:
     async with hosting(protocol="legacy") as running:
         assert await running.count(ONE._replace(alone=True)) == "1"
         assert running.opened == ["git"]
+
+
+async def test_an_idle_instance_ends_and_starts_again_at_the_next_use(until: Until) -> None:
+    async with hosting(protocol="legacy", idle_stop=0.05) as running:
+        await running.count(ONE)
+        await until(lambda: running.servers["git@claude-code"].state is ServerState.STOPPED)
+        assert await running.count(ONE) == "1"
+        assert running.opened == ["git@claude-code"] * 2
+
+
+async def test_an_instance_does_not_end_under_a_call(until: Until) -> None:
+    async with hosting(protocol="legacy", idle_stop=0.05) as running:
+        name = await running.instances.lease("git", ONE)
+        call = running.tool_calls.call(name, "hold", {})
+        await until(lambda: name in running.contents and bool(running.contents[name].all("tools/call")))
+        running.instances.stop_idle(asyncio.get_running_loop().time() + 1)
+        assert running.servers[name].ready
+        running.contents[name].all("tools/call")[0].finish({"content": []})
+        await running.end_of(call)
+        await until(lambda: running.servers[name].state is ServerState.STOPPED)
+
+
+async def test_instances_end_with_their_session() -> None:
+    async with hosting(protocol="legacy") as running:
+        await running.count(ONE)
+        await running.count(TWO)
+        running.instances.release(ONE)
+        assert list(running.instances.of("git")) == ["git@claude-code-2"]
+        with pytest.raises(UnknownName):
+            _ = running.servers["git@claude-code"]
+        assert await running.count(TWO) == "2"
+        assert await running.count(ONE) == "1"
+        assert list(running.instances.of("git")) == ["git@claude-code-2", "git@claude-code-3"]
+
+
+async def test_no_place_lists_instances_beside_the_entries() -> None:
+    async with hosting(protocol="legacy") as running:
+        await running.count(ONE)
+        assert list(running.servers) == ["git"] == list(running.config.servers)
+        assert running.catalog.tools() == ()
+        assert [each.tool.name for each in running.catalog.tools("git@claude-code")] == ["count", "hold"]
+
+
+async def test_consent_and_audit_go_by_the_entry(tmp_path: Path) -> None:
+    audit, approver = tmp_path / "audit.jsonl", ScriptedApprover(Answer(True, Lifetime.SESSION))
+    async with hosting(approver, protocol="legacy", policy={}, dependencies={"audit_path": audit}) as running:
+        await running.count(ONE)
+        await running.count(TWO)
+        (question,) = approver.questions
+        assert (question.server, question.instance) == ("git", "git@claude-code")
+        assert [grant.server for grant in running.consent.grants()] == ["git"]
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    assert [(each["server"], each["instance"]) for each in records if each["event"] == "decision"] == [
+        ("git", "git@claude-code"),
+        ("git", "git@claude-code-2"),
+    ]
+
+
+async def test_rules_of_the_entry_hold_for_its_instances() -> None:
+    async with hosting(protocol="legacy", policy={"default": "allow", "deny": ["git:count"]}) as running:
+        call = await running.run(await running.instances.lease("git", ONE), "count")
+        assert str(call.error) == "count was declined by policy: policy.deny has 'git:count'"
+
+
+async def test_a_question_ends_with_its_own_instance_only(until: Until) -> None:
+    async def never(question: ToolCallQuestion) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with hosting(ScriptedApprover(never, never), protocol="legacy", policy={}) as running:
+        first, second = [
+            running.tool_calls.call(await running.instances.lease("git", holder), "count", {}) for holder in (ONE, TWO)
+        ]
+        await until(lambda: len(running.approver.questions) == 2)
+        running.instances.release(ONE)
+        await running.end_of(first)
+        assert "went away" in str(first.error)
+        assert not second.state.ended
+        second.cancel()
+
+
+@pytest.mark.parametrize(
+    ("answered", "declared"),
+    [
+        ({"elicitation": {"form": {}}, "sampling": None}, {"elicitation": {"form": {}}}),
+        ({"elicitation": {}, "sampling": {"tools": {}}}, {"elicitation": {"form": {}}, "sampling": {"tools": {}}}),
+        ({"elicitation": None}, {}),
+        ({}, {"elicitation": {"form": {}, "url": {}}}),
+    ],
+    ids=["forms alone", "sampling with tools", "an agent that answers nothing", "mcphost answers"],
+)
+async def test_an_instance_may_ask_what_its_agent_answers(answered: dict[str, Any], declared: dict[str, Any]) -> None:
+    answers = frozenset({"form", "url"})
+    async with hosting(protocol="legacy", dependencies={"answers": answers}) as running:
+        await running.count(ONE._replace(capabilities=answered))
+        assert running.servers["git@claude-code"].declared == declared
+        assert running.contents["git@claude-code"].begun[-1].declaration.capabilities == declared
+
+
+async def test_a_shared_server_may_ask_what_mcphost_answers() -> None:
+    async with hosting(protocol="modern", dependencies={"answers": frozenset({"form"})}) as running:
+        await running.count(ONE._replace(capabilities={"elicitation": None}))
+        assert running.servers["git"].declared["elicitation"] == {"form": {}}
+
+
+async def test_a_server_for_one_session_declares_what_its_agent_answers() -> None:
+    holder = ONE._replace(alone=True, capabilities={"elicitation": {"form": {}}})
+    async with hosting(protocol="legacy", start="eager") as running:
+        await running.servers.ready()
+        await running.count(holder)
+        await running.count(holder)
+        assert running.contents["git"].begun[-1].declaration.capabilities == {"elicitation": {"form": {}}}
+        assert running.opened == ["git", "git"]
+
+
+async def test_an_instance_gets_the_folders_of_its_agent() -> None:
+    async def folders() -> list[Any]:
+        return [{"uri": "file:///work", "name": "work"}, {"uri": "https://example.com"}, "no folder"]
+
+    async with hosting(protocol="legacy", roots=["/"]) as running:
+        name = await running.instances.lease("git", ONE._replace(roots=folders))
+        answer = await running.roots.answer(ServerRequest(name, {}))
+        assert answer == {"roots": [{"uri": "file:///work", "name": "work"}]}
+        other = await running.instances.lease("git", TWO)
+        assert await running.roots.answer(ServerRequest(other, {})) == {"roots": [{"uri": "file:///", "name": "/"}]}
+
+
+async def test_declining_all_questions_holds_for_every_instance() -> None:
+    async with hosting(protocol="legacy") as running:
+        await running.count(ONE)
+        running.pending_requests.mute("git@claude-code")
+        assert running.pending_requests.muted_servers == ["git"]
+        assert running.pending_requests.muted("git@claude-code-2")
+
+
+def changed(running: InstanceHost, **entry: Any) -> Config:
+    config = running.config
+    servers = {"git": config.servers["git"].model_copy(update=entry)}
+    return config.model_copy(update={"servers": servers})
+
+
+async def test_a_changed_entry_restarts_its_instances(until: Until) -> None:
+    async with hosting(protocol="legacy") as running:
+        await running.count(ONE)
+        await running.apply(changed(running, command="other"))
+        assert running.servers["git@claude-code"].config.command == "other"
+        await until(lambda: len(running.opened) == 2 and running.servers["git@claude-code"].ready)
+        assert await running.count(ONE) == "1"
+
+
+async def test_a_removed_entry_ends_its_instances() -> None:
+    async with hosting(protocol="legacy") as running:
+        await running.count(ONE)
+        await running.apply(running.config.model_copy(update={"servers": {}}))
+        assert running.servers.get("git@claude-code") is None
+        with pytest.raises(UnknownName):
+            await running.instances.lease("git", ONE)
+
+
+async def test_sharing_that_was_chosen_holds_from_the_next_start_on(until: Until) -> None:
+    async with hosting(protocol="legacy", idle_stop=0.05) as running:
+        await running.count(ONE)
+        running.instances.set_share("git", "all")
+        assert await running.count(ONE) == "2"  # it keeps its own while that runs
+        assert await running.count(TWO) == "1"
+        await until(lambda: running.servers["git@claude-code"].state is ServerState.STOPPED)
+        assert await running.count(ONE) == "2"
+        assert running.opened == ["git@claude-code", "git"]
+        assert list(running.instances.of("git")) == []
+
+
+async def test_a_report_counts_who_uses_a_server() -> None:
+    async with hosting(protocol="modern") as running:
+        for session in range(3):
+            await running.count(Holder(session, "a"))
+        report = running.instances.report("git")
+        assert (report.share, report.by_user, report.agents) == ("all", False, 3)
+
+
+def test_a_report_is_said_in_words() -> None:
+    assert SharingReport("session", False, 3, 4, 310_000_000).words == "3 agents, 4 processes, 310 MB"
+    assert SharingReport("all", True, 1, 1, None).words == "1 agent, 1 process"
+
+
+async def test_agents_do_not_start_what_only_the_user_starts() -> None:
+    async with hosting(protocol="legacy", start="manual") as running:
+        with pytest.raises(ServerNotReady, match="git is stopped"):
+            await running.instances.lease("git", ONE)
+
+
+async def test_a_foreign_name_becomes_a_short_plain_one() -> None:
+    async with hosting(protocol="legacy") as running:
+        name = await running.instances.lease("git", Holder(1, "Évil @ agent\n" + "x" * 500))
+        assert name == f"git@vil-agent-{'x' * 21}"
+        assert entry_of(name) == "git"
+        assert await running.instances.lease("git", Holder(2, "∅")) == "git@agent"
+
+
+@pytest.mark.parametrize("name", ["git", "git server", "a@b c", "git@", "@git", "git@x@y", "git through claude@home"])
+def test_only_an_instance_has_another_entry(name: str) -> None:
+    assert entry_of(name) == name
