@@ -13,8 +13,6 @@ from mcphost.serving.served_request import ServedRequest
 from mcphost.serving.session import ServedContent, ServerSession, Write
 from mcphost.serving.stream_pump import serve_stream
 
-DISCONNECTED = "the user disconnected the agent"
-
 
 class ServedStream:
     """An agent that speaks over a pair of streams; see `mcphost.serving.listener.ServedConnection`."""
@@ -27,22 +25,13 @@ class ServedStream:
 
     async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
         """Serve until the stream ends; return the reason, empty if the agent ended it."""
-        serving = asyncio.ensure_future(serve_stream(reader, writer, self._session, self._content.shown))
-        self._content.on_disconnect = serving.cancel
-        try:
-            return await asyncio.shield(serving)
-        except asyncio.CancelledError:
-            if serving.cancelled():
-                return DISCONNECTED
-            serving.cancel()
-            await asyncio.wait([serving])
-            raise
+        return await serve_stream(reader, writer, self._session, self._content.observer)
 
     async def aclose(self) -> None:
         self._content.closed()
 
     def _session(self, write: Write) -> ServerSession:
-        session = ServerSession(self._content, write)
+        session = ServerSession(self._content, write, timers=asyncio.get_running_loop())
         self._content.attach(session)
         return session
 

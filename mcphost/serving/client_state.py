@@ -48,6 +48,11 @@ class ClientState:
         self.subscribed = frozenset().union(*self._subscribed.values())
         return self.subscribed != before
 
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing waits for the client, and nothing runs for it."""
+        return not self.rounds.waiting and not self.tasks.running
+
     def close(self) -> None:
         """The client does not come back: give up what it has."""
         self.rounds.clear()

@@ -30,6 +30,10 @@ class Rounds:
         self._waiting: dict[str, ServedRequest] = {}
         self._expiry: Expiry[str] = Expiry(timers, ROUND_SECONDS, self._give_up)
 
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
     def park(self, request: ServedRequest) -> Json:
         """The result that asks the client for what the request needs."""
         state = os.urandom(16).hex()

@@ -98,6 +98,22 @@ class ServedContent(Protocol):
         return
 
 
+class SessionHandle(Protocol):
+    """A session as its content uses it, apart from requests."""
+
+    def log(self, level: LogLevel, data: Any, logger: str) -> None:
+        """Send a log message of the session; modern clients get none."""
+
+    def list_changed(self, kind: str) -> None:
+        """Announce a changed list: ``tools``, ``prompts`` or ``resources``."""
+
+    def resource_updated(self, uri: str) -> None:
+        """Announce a changed resource to a client that wants to know."""
+
+    def disconnect(self) -> None:
+        """End the session, and the connection to its client."""
+
+
 class ServerSession:
     """One session of a client.
 
@@ -113,6 +129,8 @@ class ServerSession:
         self._state, self._has_own_state = state or ClientState(timers), state is None
         self._client: ClientDeclaration | None = None
         """The declaration of the handshake; None before."""
+        self.on_disconnect: Callable[[], object] = _nothing
+        """Ends the connection to the client."""
         self._initializes = self._opened = self._closed = False
         self._level = LogLevel.INFO
         self._subscribed: set[str] = set()
@@ -177,21 +195,27 @@ class ServerSession:
             self._state.close()
             self._content.closed()
 
-    # From the content.
+    @property
+    def revision(self) -> Revision | None:
+        """The one that the handshake agreed on; None before."""
+        return None if self._client is None else self._client.revision
+
+    # From the content (`SessionHandle`).
+
+    def disconnect(self) -> None:
+        self.close()
+        self.on_disconnect()
 
     def log(self, level: LogLevel, data: Any, logger: str, about: RequestKey | None = None) -> None:
-        """Send a log message of the session; modern clients get none."""
         if self._client is not None and level >= self._level:
             self.send_log(level, data, logger, about)
 
     def list_changed(self, kind: str) -> None:
-        """Announce a changed list: ``tools``, ``prompts`` or ``resources``."""
         if self._opened and as_dict(self._capabilities().get(kind)).get("listChanged"):
             self.send({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
         self._subscriptions.list_changed(kind)
 
     def resource_updated(self, uri: str) -> None:
-        """Announce a changed resource to a client that wants to know."""
         if uri in self._subscribed:
             self.send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
         self._subscriptions.resource_updated(uri)
@@ -455,6 +479,10 @@ class ServerSession:
             self._subscriptions.task_changed(task.whole())
         else:
             self.send({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task.summary()})
+
+
+def _nothing() -> None:
+    pass
 
 
 def encoded(message: Any) -> bytes:

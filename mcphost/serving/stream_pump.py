@@ -30,6 +30,8 @@ UNREAD_BYTES: Final = 2 * MESSAGE_BYTES
 FLUSH_SECONDS: Final = 1.0
 """For the client to read what was written when its session ends."""
 
+DISCONNECTED: Final = "the user disconnected the agent"
+
 OpenSession = Callable[[Write], ServerSession]
 
 
@@ -45,6 +47,7 @@ async def serve_stream(
     """
     line_writer = _LineWriter(writer, observer)
     session = open_session(line_writer.write)
+    session.on_disconnect = line_writer.end
     try:
         try:
             await _read(reader, session, observer)
@@ -107,6 +110,12 @@ class _LineWriter:
         if waiting > UNREAD_BYTES:
             self.fault = f"the client does not read: {size_text(waiting)} wait for it"
             self._writer.transport.abort()
+
+    def end(self) -> None:
+        """End the connection once the client has read what was written, or soon."""
+        self.fault = self.fault or DISCONNECTED
+        self._writer.close()
+        asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._writer.transport.abort)
 
 
 @asynccontextmanager

@@ -83,10 +83,14 @@ class TaskBook:
         self._announce, self._clock = announce, clock
         self._all: dict[str, ServedTask] = {}
 
+    @property
+    def running(self) -> int:
+        return sum(not task.over for task in self._all.values())
+
     def start(self, request: ServedRequest) -> Json:
         """Continue a request as a task; the result that answers it. Raises RpcError."""
         self._forget()
-        if sum(not task.over for task in self._all.values()) >= OPEN_TASKS:
+        if self.running >= OPEN_TASKS:
             raise RpcError(ErrorCode.INVALID_REQUEST, f"This client already has {OPEN_TASKS} open tasks.")
         wanted = as_dict(request.params.get("task")).get("ttl")
         kept = min(wanted, LONGEST_MILLISECONDS) if is_number(wanted) and wanted > 0 else USUAL_MILLISECONDS

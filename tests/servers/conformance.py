@@ -399,7 +399,7 @@ class Content(HttpContent):
     """The content of all clients."""
 
     def __init__(self) -> None:
-        self.listener = HttpListener(lambda token: self)
+        self.listener = HttpListener(lambda token, path: self)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def announce(self, kind: str) -> None:

@@ -116,7 +116,7 @@ def events(text: str) -> list[Json]:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     contents = {"one": Content(), "two": Content()}
-    listener = HttpListener(contents.get)
+    listener = HttpListener(lambda token, path: contents[token], contents.__contains__)
     site = Site(listener, contents, await listener.open())
     async with site.http:
         yield site

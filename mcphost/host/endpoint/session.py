@@ -28,7 +28,8 @@ from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import Json, ServedRequest
-from mcphost.serving.session import ServedContent, ServerSession
+from mcphost.serving.session import ServedContent, SessionHandle
+from mcphost.transports.base import MessageObserver
 
 NAME: Final = "mcphost"
 
@@ -69,14 +70,12 @@ class EndpointSession(ServedContent):
     ) -> None:
         self.number, self.options = number, options
         self._context, self._known, self._ended = context, known, ended
-        self._session: ServerSession | None = None
+        self._session: SessionHandle | None = None
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
         self._holder: Holder | None = None
         """The session as a holder of servers, once it has used one."""
         self._exposed: tuple[object, Config, Exposure] | None = None
-        self.on_disconnect: Callable[[], object] = lambda: None
-        """Ends the connection to the agent; set by whoever serves it."""
         self.shown = context.agents.add_served(options.agent, self.entries, options.profile, self)
         """The session as the user sees it, which observes the agent's messages."""
         self.calls = EndpointCalls(
@@ -91,7 +90,12 @@ class EndpointSession(ServedContent):
             )
         )
 
-    def attach(self, session: ServerSession) -> None:
+    @property
+    def observer(self) -> MessageObserver:
+        """See `mcphost.serving.http_listener.HttpContent`."""
+        return self.shown
+
+    def attach(self, session: SessionHandle) -> None:
         """The session in which this is served."""
         self._session = session
 
@@ -114,7 +118,8 @@ class EndpointSession(ServedContent):
         self.calls.decline(call, words)
 
     def disconnect(self) -> None:
-        self.on_disconnect()
+        if self._session is not None:
+            self._session.disconnect()
 
     # What is served.
 
