@@ -91,7 +91,7 @@ ALONE = ("__init__", "__main__", "errors", "json_values", "manual", "redaction",
 # Which parts may use a library, so that another one could take its place in a day.
 OWNERS: dict[str, set[str]] = {
     "PIL": {"tui"},
-    "aiohttp": {"transports.http.engine", "serving.http_listener"},
+    "aiohttp": {"transports.http.engine", "serving.http_listener", "serving.http_relay"},
     "joserfc": {"auth"},
     "httpx": {"net", "transports", "auth", "providers", "composition"},
     "httpx_sse": {"providers"},

@@ -27,7 +27,11 @@ _NAMED: Final[dict[str, Option]] = {
 }
 
 BETWEEN: Final[dict[str, dict[str, Option]]] = {
-    "tap": _NAMED | {"--into": ("into", "FILE", "append the messages to FILE, too (JSON Lines, masked)")},
+    "tap": _NAMED
+    | {
+        "--into": ("into", "FILE", "append the messages to FILE, too (JSON Lines, masked)"),
+        "--listen": ("listen", "ADDRESS", "of a URL: listen at 127.0.0.1:PORT; default: any free port"),
+    },
     "gate": _NAMED
     | {
         "--answer-within": ("answer_within", "SECONDS", "answer a call that is still undecided after this time"),

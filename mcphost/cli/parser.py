@@ -739,10 +739,14 @@ the keychain cannot say) and usedBy.
   mcphost tap -- uvx mcp-server-git
   mcphost tap --name git --as claude-code -- uvx mcp-server-git
   mcphost tap --into traffic.jsonl -- node server.js
+  mcphost tap https://docs.example.com/mcp        a URL of this machine takes its place
 """,
         more="""\
 Put it before the command of a server in an agent's configuration. The messages
 go to the running screen; without one, to a file that the screen lists later.
+
+A URL takes the place of -- COMMAND. mcphost prints an address of this machine
+to put in its place in the agent's configuration, and relays until ctrl+c.
 
 Exit codes: the program's own, 128 and the number of the signal that ended it,
 126 or 127 if it cannot be started, 2 usage.

@@ -1,4 +1,4 @@
-"""Puts mcphost between an agent and a server's program, to see what passes. Loads little before the program runs."""
+"""Puts mcphost between an agent and its server, to see what passes. Loads little before a program runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 
 def run_tap(options: Namespace) -> int:
-    """Run the program of ``options`` until it ends. Raises UsageError without one."""
-    if options.words or not getattr(options, "program", None):
+    """Run the program of ``options`` until it ends, or relay to the address there. Raises UsageError without either."""
+    program = getattr(options, "program", None) or ()
+    if [each[:4].lower() for each in (*options.words, *program)] == ["http"]:
+        from mcphost.cli.tapped_address import run_address_tap  # late: a program starts before
+
+        return run_address_tap(options)
+    if options.words or not program or options.listen:
         from mcphost.errors import UsageError  # late: the program starts before
 
-        if any(each.casefold().startswith(("http://", "https://")) for each in options.words):
-            raise UsageError("a tap runs a program; for an address: mcphost gate URL")
+        if program and options.listen:
+            raise UsageError("--listen is for an address; a program is spoken to on its streams")
         raise UsageError("put -- before the program, as in: mcphost tap -- uvx mcp-server-git")
     shim = Shim(options.program)
     try:
