@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from mcphost.client.client import Identity
 from mcphost.config import Changes, Config, Values, compare
@@ -169,6 +169,8 @@ class Host:
             reporting=reporting,
             disconnected=self.traffic.disconnected,
             served_from_cache=self.traffic.served_from_cache,
+            server_logged=self._server_logged,
+            resource_updated=self._resource_updated,
             prefetch=given.prefetch,
         )
         self._applying = asyncio.Lock()
@@ -215,7 +217,7 @@ class Host:
                 servers=self.servers,
                 instances=self.instances,
                 agents=self.agents,
-                asks=self.consent.asks,
+                consent=self.consent,
                 tool_calls=self.tool_calls,
                 requests=self._requests,
                 resources=self.resources,
@@ -365,6 +367,14 @@ class Host:
 
     def _log_added(self) -> None:
         self.bus.publish(Logged())
+
+    def _server_logged(self, server: str, params: Mapping[str, Any]) -> None:
+        if "endpoint" in self.__dict__:  # else no agent ever came
+            self.endpoint.server_logged(server, params)
+
+    def _resource_updated(self, server: str, uri: str) -> None:
+        if "endpoint" in self.__dict__:
+            self.endpoint.resource_updated(server, uri)
 
     def _traffic_added(self) -> None:
         self.bus.publish(TrafficAdded())

@@ -16,7 +16,7 @@ from mcphost.errors import InvalidArguments, McphostError
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.servers import Servers
-from mcphost.host.connections.subscriptions import Subscription
+from mcphost.host.connections.subscriptions import USER, Subscription
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Completion, CompletionRef, GetPromptResult
@@ -89,18 +89,25 @@ class ResourceService:
         await connection.reach()
         await connection.current(kind)
 
-    async def subscribe(self, server: str, uri: str, *, origin: str = "you") -> Subscription:
-        """Subscribe to a resource, across reconnects, until `unsubscribe`; each change is a ResourceUpdated."""
-        subscriptions, record = self._servers[server].subscriptions, {"event": "subscription", "uri": uri}
-        return await self._requests.send(server, record, uri, origin, lambda client: subscriptions.add(client, uri))
+    async def subscribe(self, server: str, uri: str, *, origin: str = "you", holder: object = USER) -> Subscription:
+        """Subscribe to a resource, across reconnects, until each holder has called `unsubscribe`.
 
-    async def unsubscribe(self, server: str, uri: str) -> None:
+        Each change of what the user holds is a ResourceUpdated.
+        """
+        subscriptions, record = self._servers[server].subscriptions, {"event": "subscription", "uri": uri}
+        return await self._requests.send(
+            server, record, uri, origin, lambda client: subscriptions.add(client, uri, holder)
+        )
+
+    async def unsubscribe(self, server: str, uri: str, *, holder: object = USER) -> None:
         """End a subscription. Raises UnknownName alone."""
         connection = self._servers[server]
-        await connection.subscriptions.drop(connection.client if connection.ready else None, uri)
+        await connection.subscriptions.drop(connection.client if connection.ready else None, uri, holder)
 
     def subscriptions(self, server: str) -> Mapping[str, Subscription]:
-        return self._servers[server].subscriptions.all
+        """The subscriptions of the user."""
+        found = self._servers[server].subscriptions.all
+        return {uri: each for uri, each in found.items() if USER in each.holders}
 
 
 class CompletionService:

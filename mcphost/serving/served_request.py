@@ -218,7 +218,7 @@ class ServedRequest:
 
 
 def log_message(level: LogLevel, data: Any, logger: str) -> Json:
-    params = {"level": level.wire, "logger": logger, "data": data}
+    params = {"level": level.wire, **({"logger": logger} if logger else {}), "data": data}
     return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
 
 

@@ -97,7 +97,9 @@ class Connection:
         self._last_note = ""
         self._client: Client | None = None
         self.listings = Listings(self._note, self._listed, self.publish_change, self._refused)
-        self.subscriptions = Subscriptions(self._note, self._resource_updated, context.reporting.mask)
+        self.subscriptions = Subscriptions(
+            self._note, self._resource_updated, context.reporting.mask, lambda uri: context.resource_updated(name, uri)
+        )
         self.refusal: AuthorizationRequired | None = None
         """The last refusal that a sign-in would lift; None after one. A ready server may still refuse a list."""
         self._observer = ConnectionObserver(

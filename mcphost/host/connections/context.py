@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import field
+from typing import Any, Protocol
 
 from mcphost.client.client import Identity
 from mcphost.client.server_requests import InputHandler
@@ -55,5 +56,9 @@ class ConnectionContext:
     """Called when the connection to a server has ended."""
     served_from_cache: Callable[[str, str], None]
     """Called with a server and what was not requested of it, because a kept result was fresh."""
+    server_logged: Callable[[str, Mapping[str, Any]], None] = field(default=lambda server, params: None)
+    """Called with a server and the params of its log message."""
+    resource_updated: Callable[[str, str], None] = field(default=lambda server, uri: None)
+    """Called with a server and the URI of a subscription whose resource may have changed."""
     prefetch: bool = True
     """True to list resources and prompts before anybody uses them."""

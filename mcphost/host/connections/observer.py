@@ -59,6 +59,7 @@ class ConnectionObserver:
 
     def logged(self, params: Mapping[str, Any]) -> None:
         """Keep a log message, whatever its level and data are."""
+        self._context.server_logged(self._server, params)
         data, level = params.get("data"), LogLevel.read(params.get("level"))
         text = data if isinstance(data, str) else _compact(data)
         if level is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,9 @@ from mcphost.protocol.models.logging import LogLevel
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.resources import ReadResourceResult
+
+USER: Final = "user"
+"""Holds a subscription that the user began; all other holders read the resource themselves."""
 
 REREAD_DELAY: Final = 0.1
 """Seconds in which more updates may come before a changed resource is read again."""
@@ -69,6 +73,8 @@ class Subscription:
     """The result of the last reading after an update; None before the first."""
     error: McphostError | None = None
     """Why there is no subscription, or why the last reading failed."""
+    holders: set[object] = field(default_factory=set)
+    """Those who began it; it ends with the last of them."""
 
     def covers(self, uri: str) -> bool:
         """True if an update of ``uri`` concerns the resource itself, or something below it."""
@@ -76,24 +82,35 @@ class Subscription:
 
 
 class Subscriptions:
-    """The subscriptions of one server. ``changed`` is called with a URI whenever its subscription changed."""
+    """The subscriptions of one server.
+
+    ``changed`` is called with a URI whenever its subscription changed, ``announced`` whenever its resource may have.
+    """
 
     def __init__(
-        self, note: Callable[[LogLevel, str], None], changed: Callable[[str], None], mask: Callable[[str], str]
+        self,
+        note: Callable[[LogLevel, str], None],
+        changed: Callable[[str], None],
+        mask: Callable[[str], str],
+        announced: Callable[[str], None] = lambda uri: None,
     ) -> None:
-        self._note, self._changed, self._mask = note, changed, mask
+        self._note, self._changed, self._mask, self._announced = note, changed, mask, announced
         self._due = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self.all: dict[str, Subscription] = {}
         """By URI, in the order they were begun."""
 
-    async def add(self, client: Client, uri: str) -> Subscription:
+    async def add(self, client: Client, uri: str, holder: object = USER) -> Subscription:
         """Subscribe to ``uri``. Raises as a request does, and then there is no subscription."""
         async with self._one_at_a_time:
             subscription = self.all.get(uri)
             if subscription is not None and subscription.state is SubscriptionState.WATCHING:
+                subscription.holders.add(holder)
                 return subscription
-            subscription = self.all[uri] = Subscription(uri)  # before asking: the first update may come with the answer
+            holders = {holder} if subscription is None else {*subscription.holders, holder}
+            subscription = self.all[uri] = Subscription(
+                uri, holders=holders
+            )  # before asking: the first update may come with the answer
             try:
                 await client.resources.subscribe(uri)
             except BaseException:
@@ -104,14 +121,20 @@ class Subscriptions:
         self._changed(uri)
         return subscription
 
-    async def drop(self, client: Client | None, uri: str) -> None:
-        """Unsubscribe from ``uri``, at the server too if there is a client. Never raises: a refusal is logged."""
+    async def drop(self, client: Client | None, uri: str, holder: object = USER) -> None:
+        """Unsubscribe from ``uri``, at the server too if there is a client, unless others hold the subscription.
+
+        Never raises: a refusal is logged.
+        """
         async with self._one_at_a_time:
-            subscription = self.all.pop(uri, None)
+            subscription = self.all.get(uri)
             if subscription is None:
                 return
+            subscription.holders.discard(holder)
+            if not subscription.holders:
+                del self.all[uri]
             self._changed(uri)
-            if client is None or subscription.state is not SubscriptionState.WATCHING:
+            if client is None or subscription.holders or subscription.state is not SubscriptionState.WATCHING:
                 return
             try:
                 await client.resources.unsubscribe(uri)
@@ -162,6 +185,9 @@ class Subscriptions:
         self._outdate(subscription)  # changes in between were not announced
 
     def _outdate(self, subscription: Subscription) -> None:
+        self._announced(subscription.uri)
+        if USER not in subscription.holders:
+            return
         self._due.set()
         if not subscription.stale:  # an event for each of a flood of updates would flood the screen
             subscription.stale = True

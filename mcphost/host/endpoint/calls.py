@@ -8,7 +8,7 @@ Specification: server/tools; 2025-11-25 basic/utilities/tasks; extensions/tasks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from math import inf
 from typing import Any, Final
@@ -17,8 +17,10 @@ from mcphost.errors import Declined, InputNotGiven, McphostError, ServerError, U
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import refusal_words
 from mcphost.host.agents.served import ServedAgent
-from mcphost.host.endpoint.metadata import to_agent, to_server
+from mcphost.host.endpoint.metadata import to_server
 from mcphost.host.endpoint.questions import AgentQuestions
+from mcphost.host.endpoint.requests import progress_report
+from mcphost.host.endpoint.results import LargeResults
 from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.json_values import as_dict, canonical
 from mcphost.lazy_dataclass import dataclass
@@ -74,9 +76,13 @@ class CallContext:
     shown: ServedAgent
     answer_within: Callable[[], float | None]
     """The configured seconds for an answer; None: by the agent."""
-    result: Callable[[AskedCall, ServedRequest, Json], Mapping[str, Any]]
+    result: Callable[[AskedCall, ServedRequest, Mapping[str, Any]], Mapping[str, Any]]
     """Returns a server's result as the agent gets it."""
-    mask: Callable[[str], str]
+    failure: Callable[[AskedCall, ServedRequest, ServerError], RpcError]
+    """Returns a server's error as the agent gets it."""
+    results: LargeResults
+    start: Callable[[Coroutine[Any, Any, None], str], object]
+    """Runs work in the background."""
 
 
 class EndpointCalls:
@@ -299,12 +305,7 @@ class _EndpointCall:
         request = self.request
         if request is None or self._heartbeat is None or not self._heartbeat.passes(progress.progress):
             return
-        report: Json = {"progress": progress.progress}
-        if progress.total is not None:
-            report["total"] = progress.total
-        if progress.message is not None:
-            report["message"] = progress.message
-        request.progress(report)
+        request.progress(progress_report(progress))
 
     # The end.
 
@@ -313,16 +314,24 @@ class _EndpointCall:
         if self._declined:
             request.finish(_words(self._declined))
         elif call.outcome is not None:
-            result = self._context.result(self.asked, request, to_agent(call.outcome.raw))
-            request.finish(noted(result, edit_note(call.arguments)) if call.edited else result)
+            result = self._context.result(self.asked, request, call.outcome.raw)
+            if call.edited:
+                result = noted(result, edit_note(call.arguments))
+            if self._context.results.shortens:
+                self._context.start(self._finish_short(request, result), "shorten a result")
+            else:
+                request.finish(result)
         elif error is None:
             request.finish(_words(CANCELLED))
         elif isinstance(error, ServerError):
-            request.fail(RpcError(error.code, error.message, error.data))
+            request.fail(self._context.failure(self.asked, request, error))
         elif isinstance(error, UnknownName):
             request.fail(unknown_tool(str(request.params.get("name"))))
         else:
             request.finish(_words(_words_of(error, self.asked.tool)))
+
+    async def _finish_short(self, request: ServedRequest, result: Mapping[str, Any]) -> None:
+        request.finish(await self._context.results.shortened(self.asked.tool.name, result, request.revision))
 
 
 def unknown_tool(name: str) -> RpcError:

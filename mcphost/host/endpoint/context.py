@@ -12,6 +12,7 @@ from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.connections.instances import Instances
 from mcphost.host.connections.servers import Servers
+from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.reporting import Reporting
 from mcphost.host.resources import ResourceService
 from mcphost.host.tool_calls.service import ToolCallService
@@ -43,8 +44,7 @@ class EndpointContext:
     servers: Servers
     instances: Instances
     agents: AgentService
-    asks: Callable[[int], bool]
-    """True if the user is asked about the call of this number now."""
+    consent: ConsentBroker
     tool_calls: ToolCallService
     requests: AuditedRequests
     resources: ResourceService

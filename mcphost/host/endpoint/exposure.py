@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -19,11 +19,16 @@ _NAMED: Final = (CatalogKind.TOOLS, CatalogKind.PROMPTS)
 
 
 class Exposure:
-    """The items of these entries, as they are known now."""
+    """The items of these entries, each with its running server, as they are known now.
 
-    def __init__(self, config: Config, entries: Sequence[str], known: KnownServers) -> None:
-        self._entries, self._known = entries, known
-        self._aliases = aliases({entry: config.servers[entry].alias for entry in entries})
+    ``shows`` says which tools are among them.
+    """
+
+    def __init__(
+        self, config: Config, servers: Mapping[str, str], known: KnownServers, shows: Callable[[str, Tool], bool]
+    ) -> None:
+        self._servers, self._known, self._shows = servers, known, shows
+        self._aliases = aliases({entry: config.servers[entry].alias for entry in servers})
 
     def tool(self, exposed: str) -> tuple[str, Tool] | None:
         """The tool of this name, with its entry."""
@@ -33,15 +38,15 @@ class Exposure:
         """The prompt of this name, with its entry."""
         return self._item(CatalogKind.PROMPTS, exposed)
 
-    def definitions(self, kind: CatalogKind) -> Sequence[Json]:
-        """The definitions of a kind, as the servers wrote them but for names."""
+    def definitions(self, kind: CatalogKind) -> Sequence[tuple[str, Json]]:
+        """The definitions of a kind, each with its entry; as the servers wrote them but for names."""
         return self._definitions[kind]
 
     @cached_property
     def uris(self) -> ExposedUris:
         resources = [(entry, item.uri) for entry, item in self._all(CatalogKind.RESOURCES)]
         templates = [(entry, item.uri_template) for entry, item in self._all(CatalogKind.TEMPLATES)]
-        return ExposedUris(self._entries, resources, templates)
+        return ExposedUris(self._servers, resources, templates)
 
     @cached_property
     def _names(self) -> Mapping[CatalogKind, ExposedNames]:
@@ -55,16 +60,16 @@ class Exposure:
         return {kind: dict(self._exposed(kind)) for kind in _NAMED}
 
     @cached_property
-    def _definitions(self) -> Mapping[CatalogKind, Sequence[Json]]:
+    def _definitions(self) -> Mapping[CatalogKind, Sequence[tuple[str, Json]]]:
         named = {
             kind: [
-                {**self.uris.in_definition(entry, item.definition()), "name": exposed}
+                (entry, {**self.uris.in_definition(entry, item.definition()), "name": exposed})
                 for exposed, (entry, item) in self._found[kind].items()
             ]
             for kind in _NAMED
         }
         others = {
-            kind: [dict(self.uris.in_definition(entry, item.definition())) for entry, item in self._all(kind)]
+            kind: [(entry, dict(self.uris.in_definition(entry, item.definition()))) for entry, item in self._all(kind)]
             for kind in CatalogKind
             if kind not in _NAMED
         }
@@ -72,11 +77,12 @@ class Exposure:
 
     def _exposed(self, kind: CatalogKind) -> Iterable[tuple[str, tuple[str, Any]]]:
         for entry, item in self._all(kind):
-            if (exposed := self._names[kind].of(entry, item.name)) is not None:
+            hidden = kind is CatalogKind.TOOLS and not self._shows(entry, item)
+            if not hidden and (exposed := self._names[kind].of(entry, item.name)) is not None:
                 yield exposed, (entry, item)
 
     def _item(self, kind: CatalogKind, exposed: str) -> tuple[str, Any] | None:
         return self._found[kind].get(exposed)
 
     def _all(self, kind: CatalogKind) -> Iterable[tuple[str, Any]]:
-        return ((entry, item) for entry in self._entries for item in self._known.items(entry, kind))
+        return ((entry, item) for entry, server in self._servers.items() for item in self._known.items(server, kind))

@@ -31,11 +31,14 @@ class KnownServer:
 class KnownServers:
     """All servers that were ready in this run.
 
-    ``changed`` is called with a server and the kind of items that are others now.
+    ``changed`` is called with a server, the kind of items that are others now, and what they were.
     """
 
-    def __init__(self, servers: Servers, bus: EventBus, changed: Callable[[str, CatalogKind], None]) -> None:
-        self._servers, self._changed = servers, changed
+    def __init__(
+        self, servers: Servers, bus: EventBus, changed: Callable[[str, CatalogKind, Sequence[Any]], None]
+    ) -> None:
+        self._servers = servers
+        self._changed: Callable[[str, CatalogKind, Sequence[Any]], None] = lambda server, kind, before: None
         self._known: dict[str, KnownServer] = {}
         self.version = 0
         """Grows with each change of any item."""
@@ -46,6 +49,7 @@ class KnownServers:
         bus.observe(self._forget_removed, ServersChanged)
         for name in servers:
             self._learn(name)
+        self._changed = changed
 
     def get(self, server: str) -> KnownServer | None:
         return self._known.get(server)
@@ -78,7 +82,7 @@ class KnownServers:
         known.items[kind] = now
         if [each.received for each in before or ()] != [each.received for each in now]:
             self.version += 1
-            self._changed(connection.name, kind)
+            self._changed(connection.name, kind, before or ())
 
     def _forget_removed(self, _: ServersChanged) -> None:
         for name in [name for name in self._known if name not in self._servers]:

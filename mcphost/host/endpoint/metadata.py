@@ -1,4 +1,4 @@
-"""The ``_meta`` that passes: to servers what their own definitions know, to agents all but the envelope."""
+"""The ``_meta`` of agents that servers get: what their own definitions know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcphost.json_values import as_dict
-from mcphost.protocol.lifecycle.revisions import META_PREFIX
 
 _TRACE: Final = frozenset({"traceparent", "tracestate", "baggage"})
 """Keys of the specification with which requests are followed through several programs."""
@@ -19,18 +18,6 @@ def to_server(meta: Mapping[str, Any], definition: Mapping[str, Any]) -> dict[st
     """The members of a request's ``_meta`` that a server gets, by the definition of the item that is asked for."""
     own = {_namespace(key) for key in as_dict(definition.get("_meta"))} - {""}
     return {key: value for key, value in meta.items() if key in _TRACE or _namespace(key) in own}
-
-
-def to_agent(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A server's result without the members of the envelope, which are about its own session."""
-    passed = {name: value for name, value in result.items() if name != "resultType"}
-    if isinstance(meta := result.get("_meta"), dict):
-        kept = {key: value for key, value in meta.items() if not key.startswith(META_PREFIX)}
-        if len(kept) < len(meta):
-            passed |= {"_meta": kept}
-            if not kept:
-                del passed["_meta"]
-    return passed
 
 
 def _namespace(key: str) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import count
+from typing import Any
 
 from mcphost.config.profiles import in_profile
-from mcphost.errors import UnknownName
+from mcphost.errors import McphostError, UnknownName
 from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.connection import Connection
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
+from mcphost.host.endpoint.drift import Drift
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.session import EndpointSession
-from mcphost.host.events import CallChanged, CallFinished, Event
+from mcphost.host.events import CallChanged, CallFinished, Event, GrantsChanged
+from mcphost.protocol.models.logging import LogLevel
 
 __all__ = ["EndpointContext", "EndpointOptions", "EndpointService"]
 
@@ -24,8 +29,10 @@ class EndpointService:
         self._sessions: dict[int, EndpointSession] = {}
         self._numbers = count(1)
         bus = context.reporting.bus
+        self._drift = Drift(context.config, context.servers, context.consent)
         self.known = KnownServers(context.servers, bus, self._changed)
         bus.observe(self._call_changed, CallChanged, CallFinished)
+        bus.observe(self._approvals_changed, GrantsChanged)
 
     @property
     def sessions(self) -> Sequence[EndpointSession]:
@@ -39,7 +46,9 @@ class EndpointService:
             if name not in config.servers:
                 known = ", ".join(config.servers) or "none"
                 raise UnknownName(f"no server is called {name!r}; there are: {known}")
-        session = EndpointSession(next(self._numbers), options, self._context, self.known, self._ended)
+        session = EndpointSession(
+            next(self._numbers), options, self._context, self.known, self._drift, self._fit_levels, self._ended
+        )
         self._sessions[session.number] = session
         return session
 
@@ -53,9 +62,50 @@ class EndpointService:
 
     def _call_changed(self, event: Event) -> None:
         if isinstance(event, CallChanged | CallFinished):
-            for session in self.sessions:
+            for session in tuple(self._sessions.values()):
                 session.calls.call_changed(event.call)
 
-    def _changed(self, server: str, kind: CatalogKind) -> None:
+    def _approvals_changed(self, _: GrantsChanged) -> None:
+        if self._drift.approvals_changed():
+            for session in self.sessions:
+                session.tools_changed()
+
+    def server_logged(self, server: str, params: Mapping[str, Any]) -> None:
+        """Pass on a log message of a server: to the one session that runs a call there, or to all if none does."""
+        users = [session for session in self.sessions if session.uses(server)]
+        running = [session for session in users if session.calls.runs_at(server)]
+        if len(running) <= 1:  # else it is not certain whose call it is about
+            for session in running or users:
+                session.logged(server, params)
+
+    def resource_updated(self, server: str, uri: str) -> None:
+        """Pass on that a resource may have changed."""
+        for session in self.sessions:
+            session.resource_updated(server, uri)
+
+    def _fit_levels(self, changed: EndpointSession) -> None:
+        """Ask the servers of a session for the log messages that any session wants."""
+        for entry in changed.entries:
+            server = changed.server_of(entry)
+            connection, known = self._context.servers.get(server), self.known.get(server)
+            if connection is None or known is None or "logging" not in known.capabilities:
+                continue
+            levels = [session.level for session in self.sessions if session.uses(server)]
+            levels.append(LogLevel.read(connection.config.log_level))
+            wanted = min((level for level in levels if level is not None), default=None)
+            if wanted is not None and wanted is not connection.level:
+                self._context.background.start_if_open(_set_level(connection, wanted), "set a log level")
+
+    def _changed(self, server: str, kind: CatalogKind, before: Sequence[Any]) -> None:
+        if kind is CatalogKind.TOOLS:
+            self._drift.note(server, before, self.known.items(server, kind))
         for session in self.sessions:
             session.items_changed(server, kind)
+
+
+async def _set_level(connection: Connection, level: LogLevel) -> None:
+    if not connection.ready:
+        connection.level = level  # the next session begins with it
+        return
+    with suppress(McphostError):  # the server goes on as before
+        await connection.set_level(level)

@@ -6,24 +6,31 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.config.profiles import in_profile
-from mcphost.errors import ConfigError, McphostError
-from mcphost.host.agents.facts import claim_of
+from mcphost.errors import ConfigError, McphostError, ServerError
+from mcphost.host.agents.facts import AgentFacts, claim_of
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.instances import Holder
 from mcphost.host.connections.state import ServerState
 from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, unknown_tool
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
+from mcphost.host.endpoint.drift import Drift
 from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.questions import AgentQuestions, AnsweringSides
-from mcphost.host.endpoint.translation import Translation
+from mcphost.host.endpoint.requests import EndpointRequestContext, EndpointRequests, failure_of
+from mcphost.host.endpoint.results import LargeResults
+from mcphost.host.endpoint.subscriptions import EndpointSubscriptions
+from mcphost.host.endpoint.translation import Translation, of_this_leg
 from mcphost.host.internal_error import internal_error
-from mcphost.json_values import as_dict
+from mcphost.json_values import as_dict, as_text
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction
 from mcphost.serving.pages import page
@@ -66,29 +73,64 @@ class EndpointSession(ServedContent):
         options: EndpointOptions,
         context: EndpointContext,
         known: KnownServers,
+        drift: Drift,
+        level_changed: Callable[[EndpointSession], None],
         ended: Callable[[EndpointSession], None],
     ) -> None:
         self.number, self.options = number, options
-        self._context, self._known, self._ended = context, known, ended
+        self._context, self._known, self._drift = context, known, drift
+        self._level_changed, self._ended = level_changed, ended
         self._session: SessionHandle | None = None
+        self._listed: dict[CatalogKind, Sequence[tuple[str, Json]]] = {}
+        """The items of each kind as the agent listed them last."""
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
         self._holder: Holder | None = None
         """The session as a holder of servers, once it has used one."""
         self._exposed: tuple[object, Config, Exposure] | None = None
+        self._declared: Mapping[str, Any] = {}
+        """The capabilities that the agent declared last."""
+        self.level: LogLevel | None = None
+        """The level of log messages that the agent asked for; None: it has not."""
         self.shown = context.agents.add_served(options.agent, self.entries, options.profile, self)
         """The session as the user sees it, which observes the agent's messages."""
+        self._results = LargeResults(lambda: context.config().serve.max_result)
+        self._requests = EndpointRequests(
+            EndpointRequestContext(
+                servers=context.servers,
+                audited=context.requests,
+                agent=self._agent,
+                exposure=lambda: self._exposure,
+                results=self._results,
+                lease=self._lease,
+                translation=self._translation,
+            )
+        )
+        self._subscriptions = EndpointSubscriptions(
+            context.resources, self._requests.resource, self._lease, lambda: self._agent().origin, self._start
+        )
         self.calls = EndpointCalls(
             CallContext(
                 begin=context.tool_calls.begin,
-                asks=context.asks,
-                agent=lambda: self.shown.session.agent,
+                asks=context.consent.asks,
+                agent=self._agent,
                 shown=self.shown,
-                answer_within=lambda: None,
+                answer_within=lambda: context.config().serve.answer_within,
                 result=self._call_result,
-                mask=context.reporting.mask,
+                failure=self._call_failure,
+                results=self._results,
+                start=self._start,
             )
         )
+        self._methods: Mapping[str, Callable[[ServedRequest], Coroutine[Any, Any, Mapping[str, Any] | None]]] = {
+            "tools/call": self._call,
+            "resources/read": self._requests.read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "prompts/get": self._requests.prompt,
+            "completion/complete": self._requests.complete,
+            **{method: partial(self._list, *listed) for method, listed in LISTS.items()},
+        }
 
     @property
     def observer(self) -> MessageObserver:
@@ -107,6 +149,7 @@ class EndpointSession(ServedContent):
         for timer in self._due.values():
             timer.cancel()
         self.calls.close()
+        self._subscriptions.close()
         if self._holder is not None:
             self._context.instances.release(self._holder)
         self.shown.closed()
@@ -139,10 +182,11 @@ class EndpointSession(ServedContent):
 
     @property
     def _exposure(self) -> Exposure:
-        config, entries = self._context.config(), tuple(self.entries)
-        state = self._known.version, entries
+        config = self._context.config()
+        servers = {entry: self.server_of(entry) for entry in self.entries}
+        state = self._known.version, self._drift.version, tuple(servers.items())
         if self._exposed is None or self._exposed[0] != state or self._exposed[1] is not config:
-            self._exposed = state, config, Exposure(config, entries, self._known)
+            self._exposed = state, config, Exposure(config, servers, self._known, self._shows)
         return self._exposed[2]
 
     # `ServedContent`.
@@ -152,7 +196,7 @@ class EndpointSession(ServedContent):
         return ServerIntroduction(identity, self._capabilities(), self._instructions())
 
     def prepare(self, then: Callable[[], None]) -> None:
-        if all(self._known.get(entry) for entry in self.entries):
+        if all(self._known.get(self.server_of(entry)) for entry in self.entries):
             then()
             return
 
@@ -164,12 +208,17 @@ class EndpointSession(ServedContent):
 
     def begin(self, request: ServedRequest) -> None:
         self._introduce(request)
-        if (listed := LISTS.get(request.method)) is not None:
-            self._answer(request, self._list(request, *listed))
-        elif request.method == "tools/call":
-            self._answer(request, self._call(request))
-        else:
+        method = self._methods.get(request.method)
+        if method is None:
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
+        self._answer(request, method(request))
+
+    def level_changed(self, level: LogLevel) -> None:
+        self.level = level
+        self._level_changed(self)
+
+    def subscriptions_changed(self, uris: frozenset[str]) -> None:
+        self._subscriptions.wanted(uris)
 
     def input_schema(self, tool: str) -> Mapping[str, Any]:
         """See `mcphost.serving.http_listener.HttpContent`."""
@@ -180,21 +229,49 @@ class EndpointSession(ServedContent):
 
     def items_changed(self, server: str, kind: CatalogKind) -> None:
         """A server's list is another now."""
-        if self._session is None or self._closed or server not in self.entries:
+        if self._session is not None and not self._closed and self.uses(server):
+            self._announce_later(kind.capability)
+
+    def tools_changed(self) -> None:
+        """Other tools may be held back now."""
+        if self._session is not None and not self._closed:
+            self._announce_later("tools")
+
+    def resource_updated(self, server: str, uri: str) -> None:
+        """A resource of a server may have changed."""
+        for exposed in self._subscriptions.exposed(server, uri):
+            if self._session is not None:
+                self._session.resource_updated(exposed)
+
+    def logged(self, server: str, params: Mapping[str, Any]) -> None:
+        """A server that this session uses has logged something."""
+        level, logger = LogLevel.read(params.get("level")), as_text(params.get("logger"))
+        level = LogLevel.INFO if level is None else level
+        if len(self.entries) > 1:
+            entry = entry_of(server)
+            logger = f"{entry}/{logger}" if logger else entry
+        running = self.calls.runs_at(server)
+        if len(running) == 1:
+            running[0].log(level, params.get("data"), logger)
             return
-        name = kind.capability
-        if name not in self._due:
-            self._due[name] = asyncio.get_running_loop().call_later(ANNOUNCE_SECONDS, self._announce, name)
+        if self._session is not None:
+            self._session.log(level, params.get("data"), logger)
+
+    def _announce_later(self, kind: str) -> None:
+        if kind not in self._due:
+            self._due[kind] = asyncio.get_running_loop().call_later(ANNOUNCE_SECONDS, self._announce, kind)
 
     def _announce(self, kind: str) -> None:
         del self._due[kind]
-        if self._session is not None:
+        seen = [(each, listed) for each, listed in self._listed.items() if each.capability == kind]
+        changed = any(listed != self._exposure.definitions(each) for each, listed in seen)
+        if changed and self._session is not None:
             self._session.list_changed(kind)
 
     # The introduction.
 
     def _capabilities(self) -> Json:
-        known = [self._known.get(entry) for entry in self.entries]
+        known = [self._known.get(self.server_of(entry)) for entry in self.entries]
         declared = [
             {"tools": {}, "prompts": {}, "resources": {}} if each is None else each.capabilities for each in known
         ]
@@ -225,10 +302,17 @@ class EndpointSession(ServedContent):
 
     # Lists.
 
-    async def _list(self, request: ServedRequest, kind: CatalogKind, member: str) -> Json:
+    async def _list(self, kind: CatalogKind, member: str, request: ServedRequest) -> Json:
         await self._reached(self.entries, LIST_SECONDS, kind)
-        definitions = self._exposure.definitions(kind)
+        found = self._listed[kind] = self._exposure.definitions(kind)
+        if kind is CatalogKind.TOOLS:
+            found = [(entry, self._tool(entry, each, request)) for entry, each in found]
+        definitions = [each for _, each in found]
         return {"ttlMs": self._fresh_milliseconds(kind), **page(member, definitions, request.params, PAGE_ITEMS)}
+
+    def _tool(self, entry: str, definition: Json, request: ServedRequest) -> Json:
+        """The definition of a tool as the agent's revision has it."""
+        return dict(self._results.definition(self._translation(entry, request).tool(definition)))
 
     def _fresh_milliseconds(self, kind: CatalogKind) -> int:
         """For which the whole list is fresh: as long as the part that is so shortest."""
@@ -261,11 +345,23 @@ class EndpointSession(ServedContent):
 
     # Requests.
 
+    def _agent(self) -> AgentFacts:
+        return self.shown.session.agent
+
+    def _shows(self, entry: str, tool: Tool) -> bool:
+        """True if the agent may know of a tool."""
+        config = self._context.config()
+        profile = None if self.options.profile is None else config.profiles.get(self.options.profile)
+        return (profile is None or profile.shows(entry, tool.name)) and not self._drift.holds(
+            entry, tool, self._agent().given
+        )
+
     def _introduce(self, request: ServedRequest) -> None:
         """Take note of what the agent says of itself."""
-        told = request.declaration
-        if told.identity:
-            self.shown.named(*claim_of(told.identity, told.revision.version))
+        declaration = request.declaration
+        self._declared = declaration.capabilities
+        if declaration.identity:
+            self.shown.named(*claim_of(declaration.identity, declaration.revision.version))
 
     async def _call(self, request: ServedRequest) -> None:
         name, arguments = request.params.get("name"), request.params.get("arguments", {})
@@ -280,8 +376,8 @@ class EndpointSession(ServedContent):
         if found is None:
             raise unknown_tool(name)
         entry, tool = found
-        server = await self._server_of(entry, request)
-        self.calls.begin(request, AskedCall(entry, server, tool, arguments, self._questions(entry, request.revision)))
+        server = await self._lease(entry)
+        self.calls.begin(request, AskedCall(entry, server, tool, arguments, self._questions(entry, request)))
 
     @property
     def _sides(self) -> AnsweringSides:
@@ -289,17 +385,24 @@ class EndpointSession(ServedContent):
         profile = None if self.options.profile is None else self._context.config().profiles.get(self.options.profile)
         return AnsweringSides.of(self.options.questions, profile)
 
-    def _questions(self, entry: str, agent: Revision) -> AgentQuestions | None:
+    def _questions(self, entry: str, request: ServedRequest) -> AgentQuestions:
         """The agent's answers to what this server asks in a call."""
-        known = self._known.get(entry)
-        if known is None:
-            return None
-        return AgentQuestions(self._sides, Translation(known.revision, agent), entry if len(self.entries) > 1 else "")
+        translation = self._translation(self.server_of(entry), request)
+        return AgentQuestions(self._sides, translation, entry if len(self.entries) > 1 else "")
 
-    async def _server_of(self, entry: str, request: ServedRequest) -> str:
+    async def _subscribe(self, request: ServedRequest) -> Json:
+        uri = request.params.get("uri")
+        if not isinstance(uri, str):
+            raise InvalidParamsError("uri is not a text.")
+        await self._subscriptions.begin(uri)
+        return {}
+
+    async def _unsubscribe(self, request: ServedRequest) -> Json:
+        return {}  # what the session is subscribed to changes with this answer
+
+    async def _lease(self, entry: str) -> str:
         """The server of an entry that this session uses now: the entry's own, or an instance."""
-        options, agent, sides = self.options, self.shown.session.agent, self._sides
-        declared = request.declaration.capabilities
+        options, agent, sides, declared = self.options, self._agent(), self._sides, self._declared
         asks_agent = [kind for kind in ("elicitation", "sampling") if getattr(sides, kind) == "agent"]
         answered = {kind: as_dict(declared[kind]) if kind in declared else None for kind in asks_agent}
         self._holder = Holder(self.number, agent.label, options.alone, answered, options.agent.given)
@@ -310,8 +413,27 @@ class EndpointSession(ServedContent):
         self.shown.uses(entry, server)
         return server
 
-    def _call_result(self, asked: AskedCall, request: ServedRequest, result: Json) -> Mapping[str, Any]:
-        return self._exposure.uris.in_result(asked.entry, result)
+    def server_of(self, entry: str) -> str:
+        """The server of an entry that this session used last, if that is known by now; else the entry's own."""
+        server = self.shown.session.servers.get(entry, entry)
+        return entry if self._known.get(server) is None else server
+
+    def uses(self, server: str) -> bool:
+        """True if this session uses this running server."""
+        entry = entry_of(server)
+        return entry in self.entries and self.server_of(entry) == server
+
+    def _translation(self, server: str, request: ServedRequest) -> Translation:
+        known = self._known.get(server) or self._known.get(entry_of(server))
+        return Translation(request.revision if known is None else known.revision, request.revision)
+
+    def _call_result(self, asked: AskedCall, request: ServedRequest, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        passed = self._translation(asked.server, request).tool_result(of_this_leg(result))
+        return self._exposure.uris.in_result(asked.entry, passed)
+
+    def _call_failure(self, asked: AskedCall, request: ServedRequest, error: ServerError) -> RpcError:
+        lacking = error.code == ErrorCode.MISSING_CLIENT_CAPABILITY and _lacks(request, error)
+        return self._translation(asked.server, request).error(request.method, failure_of(error), lacking=lacking)
 
     def _answer(self, request: ServedRequest, work: Coroutine[Any, Any, Mapping[str, Any] | None]) -> None:
         """Answer a request with the result of this work; None: something else answers it."""
@@ -323,7 +445,7 @@ class EndpointSession(ServedContent):
             except RpcError as error:
                 request.fail(error)
             except McphostError as error:
-                request.fail(RpcError(ErrorCode.INTERNAL_ERROR, self._context.reporting.mask(str(error))))
+                request.fail(failure_of(error))
             except Exception as error:
                 request.fail(RpcError(ErrorCode.INTERNAL_ERROR, str(internal_error(error))))
 
@@ -332,3 +454,9 @@ class EndpointSession(ServedContent):
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         return self._context.background.start(work, name)
+
+
+def _lacks(request: ServedRequest, error: ServerError) -> bool:
+    """True if the agent itself does not declare what the server misses."""
+    required = as_dict(as_dict(error.data).get("requiredCapabilities"))
+    return any(name not in request.declaration.capabilities for name in required)

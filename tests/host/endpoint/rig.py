@@ -11,9 +11,11 @@ from typing import Any
 from mcphost.config import Config, entry_of
 from mcphost.errors import ConnectionLost
 from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.connections.subscriptions import SubscriptionState
 from mcphost.host.endpoint.service import EndpointOptions
 from mcphost.host.endpoint.session import EndpointSession
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_HANDSHAKE, NEWEST_MODERN, Revision
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response, decode, encode
 from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, RequestKey, ServedRequest
@@ -102,7 +104,7 @@ class ServerInProcess:
         self._content = content
         self._inbound: Inbound | None = None
         self._waiting: dict[object, asyncio.Future[Response]] = {}
-        content.session = self._session = ServerSession(content, self._from_server)
+        content.session = self.session = ServerSession(content, self._from_server)
 
     async def open(self, inbound: Inbound) -> None:
         self._inbound = inbound
@@ -114,19 +116,19 @@ class ServerInProcess:
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[request.id] = answer
         try:
-            self._session.receive(encode(request))
+            self.session.receive(encode(request))
             return await answer
         finally:
             del self._waiting[request.id]
 
     async def send(self, message: Notification | Response) -> None:
-        self._session.receive(encode(message))
+        self.session.receive(encode(message))
 
     async def listen(self) -> None:
         return
 
     async def aclose(self) -> None:
-        self._session.close()
+        self.session.close()
 
     def report(self) -> ProcessReport:
         return ProcessReport()
@@ -261,13 +263,35 @@ class EndpointRig:
         revision: Revision = NEWEST_HANDSHAKE,
         capabilities: Mapping[str, Any] = ALL,
         given: str = "claude-code",
+        *,
+        opens: bool = True,
         **options: Any,
     ) -> Agent:
-        """An agent that has opened its session."""
+        """An agent, which has opened its session unless ``opens`` is False."""
         facts = AgentFacts(given or "an agent", given=given)
         agent = Agent(self.host.endpoint.open(EndpointOptions(facts, **options)), revision, capabilities)
-        await agent.open()
+        if opens:
+            await agent.open()
         return agent
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until this is so, checked after each event of the host."""
+        changed = asyncio.Event()
+        stop = self.host.bus.observe(lambda event: changed.set())
+        async with asyncio.timeout(20):
+            while not condition():
+                changed.clear()
+                await changed.wait()
+        stop()
+
+    async def subscribed(self, server: str, uri: str) -> None:
+        """Wait until the host is subscribed to a resource."""
+        all_of = self.host.servers[server].subscriptions.all
+        await self.until(lambda: uri in all_of and all_of[uri].state is SubscriptionState.WATCHING)
+
+    async def level(self, server: str, level: LogLevel) -> None:
+        """Wait until a server was asked for this level of log messages."""
+        await self.until(lambda: self.host.servers[server].level is level)
 
 
 @asynccontextmanager
@@ -275,6 +299,7 @@ async def rig(
     contents: Mapping[str, ServerContent],
     *,
     era: str = "legacy",
+    share: str | None = "all",
     approver: ScriptedApprover | None = None,
     policy: Mapping[str, Any] | None = None,
     dependencies: Mapping[str, Any] | None = None,
@@ -287,7 +312,7 @@ async def rig(
         transports[name] = transports[entry_of(name)] = ServerInProcess(contents[entry_of(name)])
         return transports[name]
 
-    entries = {name: {"command": "in-process", "protocol": era} for name in contents}
+    entries = {name: {"command": "in-process", "protocol": era, "share": share} for name in contents}
     values = {"servers": entries, "policy": {"default": "allow"} if policy is None else policy, **more}
     config = Config.model_validate(values, strict=False)
     async with RecordingHost(config, approver, open_transport=opened, **(dependencies or {})) as running:
