@@ -53,7 +53,7 @@ from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 if TYPE_CHECKING:  # imported when they are first used: most runs need none of them
     from mcphost.host.agents.service import AgentService
     from mcphost.host.comparison.observation import ComparisonService
-    from mcphost.host.connections.instances import Holder, Instances
+    from mcphost.host.connections.instances import Holder, Instances, SharingReport
     from mcphost.host.endpoint.service import EndpointService
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
@@ -381,6 +381,10 @@ class Host:
 
     def _warn(self, text: str) -> None:
         self.logs.warn("", text)
+
+    def sharing(self, server: str) -> SharingReport | None:
+        """Report how agents share this server; None while none has come in this run. Raises UnknownName."""
+        return self.instances.report(server) if self._has_instances else None
 
     def _config(self) -> Config:
         """The configuration with what runs for single agents, as the connections and services need it."""

@@ -178,9 +178,9 @@ class MainScreenUpdater:
         dropped = self._host.logs.dropped(server) if server else 0
         questions = questions_of(self._host, server or "")
         usage = None if connection is None else self._program_usage(connection)
-        self._main.card.show_server(
-            connection, time.monotonic(), dropped, self._sign_in_status.summary_of(server or ""), questions, usage
-        )
+        sign_in = self._sign_in_status.summary_of(server or "")
+        sharing = None if connection is None else self._host.sharing(connection.name)
+        self._main.card.show_server(connection, time.monotonic(), dropped, sign_in, questions, usage, sharing)
 
     def _program_usage(self, connection: Connection) -> ProgramUsage | None:
         usage = self._host.process_usage

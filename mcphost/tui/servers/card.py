@@ -33,10 +33,12 @@ from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequested, RootsRequested, SignInRequested
 from mcphost.tui.roots.facts import folder_words, last_request_words
 from mcphost.tui.sampling.request_facts import has_budget, usage_words
+from mcphost.tui.servers.sharing import sharing_facts
 from mcphost.tui.sign_in.status import NOT_SIGNED_IN, SignInSummary, key_of, sign_in_facts
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 if TYPE_CHECKING:
+    from mcphost.host.connections.instances import SharingReport
     from mcphost.host.sampling.budgets import SamplingUsage
 
 
@@ -175,6 +177,8 @@ class ServerCard(ScrolledColumn):
         Binding("b", "budget", "budget", id="card.budget", tooltip="Raise its model budget; asks first"),
         Binding("C", "eras", "eras", id="card.eras", tooltip="Open it in both eras, and compare them"),
         Binding("L", "relist", "list again", id="card.relist", tooltip="List again what it offers, not from the cache"),
+        Binding("O", "share", "share", id="card.share", tooltip="Let all agents share one server until mcphost exits"),
+        Binding("O", "unshare", "own each", id="card.unshare", tooltip="Give each agent's session a server of its own"),
         Binding("u", "usage", "refresh", id="card.usage", tooltip="Measure its memory and CPU again"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
@@ -208,6 +212,8 @@ class ServerCard(ScrolledColumn):
         self._pingable: str | None = None
         self._shown: tuple[str, str, bool] = ("", "", False)
         self._muted = self._budget = False
+        self._shares: bool | None = None
+        """True if agents share the server; None while none has come."""
         self._program: str | None = None
         self._measured = ("", 0.0)
         self._facts = FactsTable([Fact("", Content(EMPTY), wide=True)])
@@ -223,16 +229,17 @@ class ServerCard(ScrolledColumn):
         sign_in: SignInSummary = NOT_SIGNED_IN,
         questions: ServerQuestions = NO_QUESTIONS,
         program: ProgramUsage | None = None,
+        sharing: SharingReport | None = None,
     ) -> None:
         """Draw this server's card; ``now`` is a monotonic time, ``dropped`` counts log lines above the rate.
 
-        ``program`` is the use of its program; None without a program.
+        ``program`` is the use of its program; None without a program. ``sharing`` is its use by agents.
         """
         self._connection = connection
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
         self._facts.show_facts(
-            nothing if connection is None else card(connection, now, dropped, sign_in, questions, program)
+            nothing if connection is None else card(connection, now, dropped, sign_in, questions, program, sharing)
         )
         self._program = connection.name if connection is not None and program is not None else None
         self._measure_again()
@@ -242,8 +249,9 @@ class ServerCard(ScrolledColumn):
         shown = ("", "", False)
         if connection is not None:
             shown = (connection.name, key_of(connection, sign_in), connection.state in _RETRIED)
-        if (answering, shown) != (self._pingable, self._shown):
-            self._pingable, self._shown = answering, shown
+        shares = None if sharing is None else sharing.share == "all"
+        if (answering, shown, shares) != (self._pingable, self._shown, self._shares):
+            self._pingable, self._shown, self._shares = answering, shown, shares
             if self.is_attached:  # the card may be removed before its servers when mcphost exits
                 self.refresh_bindings()
 
@@ -259,10 +267,12 @@ class ServerCard(ScrolledColumn):
             return self._budget
         if action in ("restart", "retry"):
             return bool(self._shown[0]) and self._shown[2] == (action == "retry")
+        if action in ("share", "unshare"):
+            return self._shares is (action == "unshare")
         if action in ("forget", "folders", "mute", "eras"):
             return bool(self._shown[0])
         if action == "usage":
-            return self._program is not None
+            return self._program is not None or self._shares is not None
         return self._pingable is not None if action in ("ping", "relist") else True
 
     def on_show(self) -> None:
@@ -271,13 +281,16 @@ class ServerCard(ScrolledColumn):
 
     def action_usage(self) -> None:
         """Measure the memory and processor use of the server's program."""
-        if self._program is not None and self._connection is not None:
-            self._measured = (self._program, time.monotonic())
+        if self._connection is not None and self.check_action("usage", ()):
+            self._measured = (self._program or "", time.monotonic())
             work = partial(self._read_usage, self._connection)
             _: Worker[None] = self.run_worker(work, group="usage", exclusive=True)
 
     async def _read_usage(self, connection: Connection) -> None:
-        await self._host.process_usage.read(connection)
+        if self._shares is None:
+            await self._host.process_usage.read(connection)
+        else:
+            await self._host.instances.measure(connection.name)
         self._measured = (connection.name, time.monotonic())  # however long it took, what draws it begins no other
         self.post_message(self.UsageRead())
 
@@ -337,6 +350,14 @@ class ServerCard(ScrolledColumn):
         """Ask the user, then raise the server's sampling budget."""
         self.post_message(BudgetRequested(self._shown[0]))
 
+    def action_share(self) -> None:
+        """Let all agents share the server until mcphost exits."""
+        self._host.instances.set_share(self._shown[0], "all")
+
+    def action_unshare(self) -> None:
+        """Give each session of an agent a server of its own until mcphost exits."""
+        self._host.instances.set_share(self._shown[0], "session")
+
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)
 
@@ -348,6 +369,7 @@ def card(
     sign_in: SignInSummary = NOT_SIGNED_IN,
     questions: ServerQuestions = NO_QUESTIONS,
     program: ProgramUsage | None = None,
+    sharing: SharingReport | None = None,
 ) -> Iterator[Fact]:
     yield from _group("State", _state(connection, now), first=True)
     yield from _group("Sign-in", sign_in_facts(connection, sign_in))
@@ -355,6 +377,7 @@ def card(
     lists = _tools(connection), _kept_lists(connection, now)
     yield from _group("Protocol", chain(_session(connection), *lists, _irregularities(connection, dropped)))
     yield from _group("Consent", consent_facts(connection.name, questions, now))
+    yield from _group("Agents", sharing_facts(sharing))
     yield from _group("Model usage", model_facts(questions))
     yield from _instructions(connection)
 

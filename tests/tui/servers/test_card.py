@@ -229,3 +229,16 @@ async def test_a_server_may_change_after_its_card_was_taken_down() -> None:
         await stage.app.main.card.remove()
         stage.host.servers["echo"].stop()
         await stage.shows("1 stopped")
+
+
+async def test_o_shares_a_server_among_agents_once_there_are_some() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await open_card(stage)
+        card = stage.app.main.query_one(ServerCard)
+        assert not card.check_action("share", ())
+        assert stage.host.instances.share_of("echo") == "session"
+        stage.app.updater.card()
+        await stage.until(lambda _: "no agent uses it now" in card.text)
+        await stage.press("O")
+        await stage.until(lambda _: "all agents share one" in card.text)
+        assert (stage.host.instances.share_of("echo"), card.check_action("unshare", ())) == ("all", True)

@@ -1,0 +1,212 @@
+"""One script, said to a server and said to mcphost in front of it, brings the same: in all four pairs of eras."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.endpoint.context import EndpointOptions
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
+from mcphost.serving.session import ServerSession, encoded
+from tests.conftest import SERVERS
+from tests.host.conftest import RecordingHost
+from tests.whole.peers import everything, fastmcp, meeting, sdk
+from tests.whole.scripted_agent import LISTS, MODERN, Message, ScriptedAgent
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
+
+LEGACY = "2025-11-25"
+LINE_BYTES = 1 << 24
+READS = 8
+"""Resources that are read of each server."""
+
+
+def scripted(name: str, *options: str) -> list[str]:
+    return [sys.executable, "-S", "-E", str(SERVERS / name), *options]
+
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+REQUESTS: list[Message] = [
+    {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": FORM}},
+    {
+        "method": "sampling/createMessage",
+        "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "Where?"}}],
+            "maxTokens": 20,
+            "modelPreferences": {"hints": [{"name": "small"}]},
+        },
+    },
+    {"method": "roots/list"},
+]
+"""The requests that a server makes during a call."""
+
+
+class Case(NamedTuple):
+    """A server, and the tools that are called there, each with arguments whose result is always the same."""
+
+    command: Callable[[], list[str]]
+    eras: tuple[str, ...]
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+
+CASES: Mapping[str, Case] = {
+    "demo": Case(
+        lambda: [sys.executable, "-m", "mcphost.demo"],
+        (LEGACY, MODERN),
+        (
+            ("ships_in_sight", {"kind": "brig"}),
+            ("read_instruments", {}),
+            ("climb_tower", {"seconds": 0.2}),
+            ("sound_foghorn", {"blasts": "many"}),
+            ("sound_foghorn", {"blasts": 2}),
+            ("fetch_chart", {"how": "link"}),
+            ("sign_guest_book", {}),
+            ("look_at_charts", {}),
+            ("write_verse", {"about": "gulls"}),
+        ),
+    ),
+    "offers": Case(
+        lambda: scripted("offers.py"),
+        (LEGACY,),
+        (
+            ("echo", {"text": "\u202e<b>\x1b[31m\u00e9"}),
+            ("add", {"a": 1, "b": 2}),
+            ("progress", {"steps": 3, "interval": 0.01}),
+            ("log", {"count": 3, "text": "said", "level": "warning", "logger": "l"}),
+            ("fail", {"text": "broken"}),
+            ("big", {"bytes": 300_000}),
+            ("link", {}),
+            ("maybe", {}),
+        ),
+    ),
+    "asks": Case(lambda: scripted("asks.py"), (LEGACY,), (("ask", {"requests": REQUESTS}),)),
+    "everything": Case(
+        lambda: everything("stdio", 0),
+        (LEGACY,),
+        (
+            ("echo", {"message": "hello"}),
+            ("get-annotated-message", {"messageType": "error", "includeImage": True}),
+            ("get-resource-links", {"count": 3}),
+            ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}),
+            ("get-structured-content", {"location": "New York"}),
+            ("get-sum", {"a": 1, "b": 2}),
+            ("get-sum", {"a": "x"}),
+            ("get-tiny-image", {}),
+            ("trigger-long-running-operation", {"duration": 0.4, "steps": 4}),
+            ("trigger-elicitation-request", {}),
+            ("trigger-sampling-request", {"prompt": "p", "maxTokens": 10}),
+        ),
+    ),
+    "sdk": Case(
+        lambda: sdk("stdio", 0),
+        (LEGACY, MODERN),
+        (
+            ("weather", {"city": "Rome"}),
+            ("count", {"steps": 3}),
+            ("say", {"text": "hi"}),
+            ("show", {}),
+            ("fail", {}),
+        ),
+    ),
+    "sdk-modern": Case(
+        lambda: [sys.executable, str(SERVERS / "sdk_modern.py"), "stdio", "0"],
+        (MODERN,),
+        (("plan_trip", {"days": 3}), ("wait_a_while", {}), ("locate", {"place": "Z\u00fcrich"})),
+    ),
+    "fastmcp": Case(lambda: fastmcp("stdio", 0), (LEGACY, MODERN)),
+}
+PAIRS = [(name, era) for name, case in CASES.items() for era in case.eras]
+
+
+@asynccontextmanager
+async def direct(command: list[str], revision: str) -> AsyncIterator[ScriptedAgent]:
+    """An agent that started the server itself."""
+    server = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL, limit=LINE_BYTES,
+    )  # fmt: skip
+    assert server.stdin is not None
+    assert server.stdout is not None
+    agent, output = ScriptedAgent(server.stdin.write, revision), server.stdout
+
+    async def pump() -> None:
+        async for line in output:
+            agent.receive(line)
+
+    pumping = asyncio.create_task(pump())
+    try:
+        await agent.open()
+        yield agent
+    finally:
+        with suppress(ProcessLookupError):
+            server.kill()
+        await pumping
+        await server.wait()
+
+
+@asynccontextmanager
+async def served(host: RecordingHost, revision: str) -> AsyncIterator[ScriptedAgent]:
+    """An agent to which this host is the server."""
+    endpoint = host.endpoint.open(EndpointOptions(AgentFacts("scripted-agent", given="scripted-agent"), alone=True))
+    session = ServerSession(endpoint, lambda message, about: agent.receive(encoded(message)))
+    agent = ScriptedAgent(session.receive, revision)
+    endpoint.attach(session)
+    try:
+        await agent.open()
+        yield agent
+    finally:
+        session.close()
+        endpoint.closed()
+
+
+async def told(agent: ScriptedAgent, case: Case) -> Message:
+    """All that the agent learns of a server, by what it asked for."""
+    found: Message = {"instructions": agent.introduction.get("instructions", "")}
+    for member in LISTS:
+        found[member] = await agent.listed(member)
+    for each in found["resources"][:READS]:
+        found[f"read {each['uri']}"] = await agent.say("resources/read", {"uri": each["uri"]})
+    found["read nothing"] = await agent.say("resources/read", {"uri": "memo://no/such"})
+    for prompt in found["prompts"]:
+        given = {argument["name"]: "1" for argument in prompt.get("arguments") or []}
+        found[f"get {prompt['name']}"] = await agent.say("prompts/get", {"name": prompt["name"], "arguments": given})
+    for number, (tool, arguments) in enumerate(case.calls):
+        found[f"{number} {tool}"] = await agent.say("tools/call", {"name": tool, "arguments": dict(arguments)})
+    return found
+
+
+class Met(NamedTuple):
+    case: Case
+    era: str
+    direct: Message
+    host: RecordingHost
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=PAIRS, ids=["-".join(pair) for pair in PAIRS])
+async def met(request: pytest.FixtureRequest) -> AsyncIterator[Met]:
+    """What an agent learns of the server itself, and a host that opened the same server."""
+    name, era = request.param
+    case = CASES[name]
+    command = case.command()
+    async with direct(command, era) as agent:
+        found = await told(agent, case)
+    entry = {"command": command[0], "args": command[1:], "startup_timeout_sec": 60}
+    entry["protocol"] = "modern" if era == MODERN else "legacy"
+    async with meeting(entry, answers=SCREEN_KINDS) as host:
+        yield Met(case, era, found, host)
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_an_agent_gets_the_same_through_mcphost(met: Met, revision: str) -> None:
+    async with served(met.host, revision) as agent:
+        found = await told(agent, met.case)
+    assert list(found) == list(met.direct)
+    wrong = {name: (found[name], met.direct[name]) for name in found if found[name] != met.direct[name]}
+    assert not wrong
