@@ -111,6 +111,15 @@ def script(name: str, *args: object, **entry: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": ["-S", "-E", str(SCRIPTS / name), *map(str, args)], **entry}
 
 
+def alive(pid: int | None) -> bool:
+    assert pid is not None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def received(record: Path) -> list[str]:
     """The methods of the messages that a scripted server recorded, ``answer`` for a response."""
     return [json.loads(line).get("method", "answer") for line in record.read_text().splitlines() if line[0] == "{"]

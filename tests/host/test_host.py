@@ -19,7 +19,7 @@ from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
-from tests.host.conftest import FileStore, HostOf, RecordingHost, echo, hostile, settings
+from tests.host.conftest import FileStore, HostOf, RecordingHost, alive, echo, hostile, settings
 
 SAY = {"text": "x"}
 ALLOW = {"default": "allow"}
@@ -28,15 +28,6 @@ READY, STOPPED, DISABLED = ServerState.READY, ServerState.STOPPED, ServerState.D
 
 def pids(running: RecordingHost) -> dict[str, int | None]:
     return {name: connection.process.pid for name, connection in running.servers.items()}
-
-
-def alive(pid: int | None) -> bool:
-    assert pid is not None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(

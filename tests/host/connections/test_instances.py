@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ from mcphost.host.server_requests.pending import ServerRequest
 from mcphost.protocol.models.content import TextContent
 from mcphost.serving.served_request import ServedRequest
 from tests.conftest import Until
-from tests.host.conftest import RecordingHost, ScriptedApprover
+from tests.host.conftest import HostOf, RecordingHost, ScriptedApprover, alive, script
 from tests.host.endpoint.rig import ServerContent, ServerInProcess
 
 ONE, TWO = Holder(1, "claude-code"), Holder(2, "claude-code")
@@ -305,3 +307,39 @@ async def test_a_foreign_name_becomes_a_short_plain_one() -> None:
 @pytest.mark.parametrize("name", ["git", "git server", "a@b c", "git@", "@git", "git@x@y", "git through claude@home"])
 def test_only_an_instance_has_another_entry(name: str) -> None:
     assert entry_of(name) == name
+
+
+async def counted(running: RecordingHost, holder: Holder) -> tuple[str, int]:
+    """The answer of a server process to a call of this session, and its process id."""
+    call = await running.run(await running.instances.lease("git", holder), "count")
+    assert call.outcome is not None, call.error
+    (block,) = call.outcome.content
+    assert isinstance(block, TextContent)
+    return block.text, call.outcome.structured["pid"]
+
+
+async def test_two_sessions_never_meet_in_one_process(host: HostOf) -> None:
+    async with host(git=script("counts.py", start="lazy"), policy={"default": "allow"}) as running:
+        (one, first), (two, second), (three, third) = [await counted(running, each) for each in (ONE, TWO, ONE)]
+        assert (one, two, three) == ("1", "1", "2")
+        assert first == third != second
+        running.instances.set_share("git", "all")
+        fresh = [await counted(running, Holder(number, "codex")) for number in (3, 4)]
+        assert [count for count, _ in fresh] == ["1", "2"]
+        assert len({pid for _, pid in fresh} | {first, second}) == 3
+        assert running.instances.report("git").words == "4 agents, 3 processes"
+    assert not any(map(alive, (first, second, fresh[0][1])))
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_killed_instance_is_told_and_started_again(host: HostOf, until: Until) -> None:
+    async with host(git=script("counts.py", protocol="legacy"), policy={"default": "allow"}) as running:
+        _, pid = await counted(running, ONE)
+        os.kill(pid, signal.SIGKILL)
+        name = "git@claude-code"
+        await until(lambda: running.servers[name].restarts == 1 and running.servers[name].ready)
+        assert any("SIGKILL" in text for text in running.said(name))
+        count, after = await counted(running, ONE)
+        assert (count, after == pid) == ("1", False)
+        running.instances.release(ONE)
+        await until(lambda: not alive(after))
