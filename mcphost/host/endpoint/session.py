@@ -279,6 +279,8 @@ class EndpointSession(ServedContent):
         for kind in ("tools", "prompts", "resources"):
             if any(kind in each for each in declared):
                 offered[kind] = {"listChanged": True}
+        if self._results.shortens:
+            offered.setdefault("resources", {})
         if any(as_dict(each.get("resources")).get("subscribe") for each in declared):
             offered["resources"]["subscribe"] = True
         for name in ("logging", "completions"):
