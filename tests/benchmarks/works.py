@@ -17,6 +17,7 @@ from tests.benchmarks import (
     memory_works,
     process_works,
     screen_works,
+    serve_works,
     web_works,
     wire_works,
 )
@@ -61,6 +62,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "tapped": agent_works.tapped_flood,
     "tap-start": agent_works.program_starts,
     "taps": agent_works.idle_taps,
+    "served": serve_works.served_calls,
 }
 
 
