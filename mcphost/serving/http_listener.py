@@ -165,7 +165,7 @@ class _HandshakeSession:
 
 
 class _ModernClient:
-    """What a modern client keeps from request to request; a `SessionHandle` of all that are open."""
+    """A modern client, from request to request; a `SessionHandle` of all that are open."""
 
     def __init__(self, content: HttpContent, end: Callable[[_ModernClient], None]) -> None:
         self.content, self.observer = content, content.observer

@@ -15,12 +15,12 @@ from mcphost.serving import http_listener
 from mcphost.serving.http_listener import SESSION_HEADER, HttpListener
 from mcphost.serving.session import SessionHandle
 from tests.conftest import Until
-from tests.serving.test_http_listener import Content, Site, events, modern, request
+from tests.serving.http_rig import HttpSite, SiteContent, events, modern, request
 
 server = pytest.mark.server_requirement
 
 
-class OwnContent(Content):
+class OwnContent(SiteContent):
     """The content of one session, which keeps what the listener does with it."""
 
     def __init__(self, token: str, path: str) -> None:
@@ -36,7 +36,7 @@ class OwnContent(Content):
         self.closings += 1
 
 
-class Estate(Site):
+class Estate(HttpSite):
     """A listener that opens content for each session; ``opened`` has all, and ``tokens`` are admitted."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ async def estate() -> AsyncIterator[Estate]:
 # Contents.
 
 
-async def test_each_session_has_content_of_its_own_and_modern_requests_share_one(estate: Estate) -> None:
+async def test_sessions_have_content_each_and_modern_requests_share_it(estate: Estate) -> None:
     headers = await estate.open(V2025_06_18)
     await estate.open(V2025_06_18)
     for key in (1, 2):
@@ -154,7 +154,7 @@ async def test_what_an_idle_client_keeps_is_closed(
 
 @server("SAUTH-04", "SAUTH-05", "SAUTH-09", "SAUTH-10", "SAUTH-34")
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer three", "Bearer one two", "Basic one", "one"])
-async def test_a_request_without_a_valid_bearer_is_answered_with_words(estate: Estate, authorization: str) -> None:
+async def test_a_request_without_a_valid_bearer_gets_words(estate: Estate, authorization: str) -> None:
     answer = await estate.modern("server/discover", Authorization=authorization)
     assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, 'Bearer realm="mcphost"')
     assert "bearer token" in answer.text

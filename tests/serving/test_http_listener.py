@@ -5,119 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
-import httpx
 import pytest
 
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, REVISIONS, V2025_03_26, Revision
 from mcphost.protocol.limits import MESSAGE_BYTES
-from mcphost.serving.http_listener import PATH, SESSION_HEADER, HttpContent, HttpListener
-from mcphost.serving.negotiation import ServerIntroduction
-from mcphost.serving.served_request import ClientAnswer, ClientAsk, Json, ServedRequest
-from tests.serving.session_rig import ALL, CAPABILITIES
+from mcphost.serving.http_listener import PATH, SESSION_HEADER, HttpListener
+from mcphost.serving.served_request import Json
+from tests.serving.http_rig import MODERN, HttpSite, SiteContent, events, modern, request
 
 server = pytest.mark.server_requirement
-MODERN = "2026-07-28"
 HTTP_REVISIONS = pytest.mark.parametrize(
     "revision", [each for each in REVISIONS if each.version > "2024-11-05"], ids=lambda each: each.version
 )
-ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-
-
-class Content(HttpContent):
-    """Does as the tool's name says: `now`, `later` with progress, `ask`, or `never`."""
-
-    def __init__(self) -> None:
-        self.cancelled = asyncio.Event()
-        self.asked = asyncio.Event()
-
-    def introduction(self, revision: Revision) -> ServerIntroduction:
-        return ServerIntroduction({"name": "http", "version": "1"}, CAPABILITIES)
-
-    def input_schema(self, tool: str) -> Json:
-        region = {"type": "string", "x-mcp-header": "Region"}
-        return {"type": "object", "properties": {"region": region}} if tool == "marked" else {}
-
-    def begin(self, request: ServedRequest) -> None:
-        done = {"content": [{"type": "text", "text": request.params.get("name", "")}]}
-        request.on_cancel = self.cancelled.set
-
-        def answered(answer: ClientAnswer) -> None:
-            if answer.result is not None:
-                request.finish({"content": [{"type": "text", "text": json.dumps(dict(answer.result))}]})
-
-        match request.params.get("name"):
-            case "later":
-                request.progress({"progress": 1})
-                request.finish(done)
-            case "ask":
-                self.asked.set()
-                request.ask(ClientAsk("roots/list", {}, answered))
-            case "never":
-                request.progress({"progress": 1})
-            case _:
-                request.finish(done)
-
-
-class Site:
-    """A listener with two clients, and an HTTP client for the first."""
-
-    def __init__(self, listener: HttpListener, contents: dict[str, Content], port: int) -> None:
-        self.listener, self.contents = listener, contents
-        self.url = f"http://127.0.0.1:{port}{PATH}"
-        self.http = httpx.AsyncClient(headers={"Authorization": "Bearer one", **ACCEPT}, trust_env=False)
-
-    async def post(self, message: Any, **headers: str) -> httpx.Response:
-        return await self.http.post(self.url, content=json.dumps(message), headers=headers)
-
-    async def modern(self, method: str, params: Json | None = None, key: Any = 1, **headers: str) -> httpx.Response:
-        message, own = modern(method, params, key)
-        return await self.post(message, **{**own, **{name.replace("_", "-"): value for name, value in headers.items()}})
-
-    async def open(self, revision: Revision, token: str = "one") -> dict[str, str]:
-        """Do the handshake; the headers of its session."""
-        params = {"protocolVersion": revision.version, "capabilities": ALL, "clientInfo": {"name": "t", "version": "1"}}
-        headers = {"Authorization": f"Bearer {token}"}
-        answer = await self.post(request("initialize", params), **headers)
-        assert answer.json()["result"]["protocolVersion"] == revision.version
-        headers |= {SESSION_HEADER: answer.headers[SESSION_HEADER], "MCP-Protocol-Version": revision.version}
-        assert (
-            await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, **headers)
-        ).status_code == 202
-        return headers
-
-    async def call(self, revision: Revision, name: str, key: int = 7) -> httpx.Response:
-        params = {"name": name, "arguments": {}, "_meta": {"progressToken": 5}}
-        if revision.modern:
-            return await self.modern("tools/call", params, key)
-        return await self.post(request("tools/call", params, key), **await self.open(revision))
-
-
-def request(method: str, params: Json, key: Any = 1) -> Json:
-    return {"jsonrpc": "2.0", "id": key, "method": method, "params": params}
-
-
-def modern(method: str, params: Json | None = None, key: Any = 1) -> tuple[Json, dict[str, str]]:
-    """A modern request with its headers."""
-    given = dict(params or {})
-    capabilities = given.pop("capabilities", ALL)
-    meta = {f"{META_PREFIX}protocolVersion": MODERN, f"{META_PREFIX}clientCapabilities": capabilities}
-    given["_meta"] = {**given.get("_meta", {}), **meta}
-    headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
-    name = given.get("name") or given.get("uri") or given.get("taskId")
-    return request(method, given, key), headers | ({"Mcp-Name": name} if name else {})
-
-
-def events(text: str) -> list[Json]:
-    return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    contents = {"one": Content(), "two": Content()}
+async def site() -> AsyncIterator[HttpSite]:
+    contents = {"one": SiteContent(), "two": SiteContent()}
     listener = HttpListener(lambda token, path: contents[token], contents.__contains__)
-    site = Site(listener, contents, await listener.open())
+    site = HttpSite(listener, contents, await listener.open())
     async with site.http:
         yield site
         await listener.aclose()
@@ -139,7 +46,7 @@ async def site() -> AsyncIterator[Site]:
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-async def test_a_foreign_request_is_refused(site: Site, method: str, headers: dict[str, str], status: int) -> None:
+async def test_a_foreign_request_is_refused(site: HttpSite, method: str, headers: dict[str, str], status: int) -> None:
     if method != "POST" and status == 415:
         return
     answer = await site.http.request(method, site.url, headers=headers)
@@ -147,25 +54,25 @@ async def test_a_foreign_request_is_refused(site: Site, method: str, headers: di
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-async def test_a_page_of_the_server_itself_may_ask(site: Site) -> None:
+async def test_a_page_of_the_server_itself_may_ask(site: HttpSite) -> None:
     origin = site.url.removesuffix(PATH)
     assert (await site.modern("server/discover", Origin=origin, Sec_Fetch_Site="same-origin")).status_code == 200
 
 
-async def test_an_oversize_body_is_refused(site: Site) -> None:
+async def test_an_oversize_body_is_refused(site: HttpSite) -> None:
     answer = await site.http.post(site.url, content=b" " * (MESSAGE_BYTES + 1))
     assert answer.status_code == 413
 
 
 @server("SMSG-23")
-async def test_a_body_that_is_not_json_gets_an_error(site: Site) -> None:
+async def test_a_body_that_is_not_json_gets_an_error(site: HttpSite) -> None:
     answer = await site.http.post(site.url, content=b"{")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)
 
 
 @server("SHTTP-11", "SHTTP-12", "SHTTP-13", "SHTTP-19", "SHTTP-20", "SHTTP-23")
 @HTTP_REVISIONS
-async def test_an_answer_is_json_or_ends_a_stream(site: Site, revision: Revision) -> None:
+async def test_an_answer_is_json_or_ends_a_stream(site: HttpSite, revision: Revision) -> None:
     now = await site.call(revision, "now")
     assert (now.headers["content-type"], now.json()["id"]) == ("application/json", 7)
     later = await site.call(revision, "later")
@@ -195,7 +102,7 @@ async def test_an_answer_is_json_or_ends_a_stream(site: Site, revision: Revision
     ],
 )
 async def test_headers_repeat_the_body(
-    site: Site, headers: dict[str, str], params: Json, status: int, number: int
+    site: HttpSite, headers: dict[str, str], params: Json, status: int, number: int
 ) -> None:
     message, own = modern("tools/call", {"name": "now"})
     message["params"] |= params
@@ -216,7 +123,7 @@ async def test_headers_repeat_the_body(
     ],
 )
 async def test_a_marked_argument_is_repeated_in_its_header(
-    site: Site, region: str | None, header: str | None, status: int
+    site: HttpSite, region: str | None, header: str | None, status: int
 ) -> None:
     headers = {} if header is None else {"Mcp-Param-Region": header}
     answer = await site.modern("tools/call", {"name": "marked", "arguments": {"region": region}}, **headers)
@@ -233,13 +140,15 @@ async def test_a_marked_argument_is_repeated_in_its_header(
         ("tasks/get", {"taskId": "x"}, 200, -32602),
     ],
 )
-async def test_a_modern_error_has_its_status(site: Site, method: str, params: Json, status: int, number: int) -> None:
+async def test_a_modern_error_has_its_status(
+    site: HttpSite, method: str, params: Json, status: int, number: int
+) -> None:
     answer = await site.modern(method, params)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, number)
 
 
 @server("SCANC-12", "SHTTP-26", "SHTTP-27")
-async def test_a_dropped_modern_response_cancels_its_request(site: Site) -> None:
+async def test_a_dropped_modern_response_cancels_its_request(site: HttpSite) -> None:
     message, headers = modern("tools/call", {"name": "never", "_meta": {"progressToken": 1}})
     async with site.http.stream("POST", site.url, content=json.dumps(message), headers=headers) as response:
         async for line in response.aiter_lines():
@@ -250,7 +159,7 @@ async def test_a_dropped_modern_response_cancels_its_request(site: Site) -> None
 
 
 @server("SMRTR-01", "SMRTR-11")
-async def test_a_round_goes_on_in_another_request_of_the_same_client(site: Site) -> None:
+async def test_a_round_goes_on_in_another_request_of_the_same_client(site: HttpSite) -> None:
     asked = (await site.modern("tools/call", {"name": "ask"})).json()["result"]
     again = {
         "name": "ask",
@@ -264,7 +173,7 @@ async def test_a_round_goes_on_in_another_request_of_the_same_client(site: Site)
 
 
 @server("SSUB-12", "SSUB-07")
-async def test_a_listener_stays_open_and_hears_of_changes(site: Site) -> None:
+async def test_a_listener_stays_open_and_hears_of_changes(site: HttpSite) -> None:
     message, headers = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, "a")
     found = list[Json]()
     async with site.http.stream("POST", site.url, content=json.dumps(message), headers=headers) as response:
@@ -286,7 +195,7 @@ async def test_a_listener_stays_open_and_hears_of_changes(site: Site) -> None:
 
 
 @server("SSESS-01", "SSESS-03", "SSESS-04", "SSESS-05", "SSESS-07", "SSESS-09", "SHDR-02")
-async def test_a_session_is_that_of_its_client_until_it_ends(site: Site) -> None:
+async def test_a_session_is_that_of_its_client_until_it_ends(site: HttpSite) -> None:
     headers = await site.open(V2025_03_26)
     ping = request("ping", {})
     assert (await site.post(ping, **headers)).json()["result"] == {}
@@ -303,7 +212,7 @@ async def test_a_session_is_that_of_its_client_until_it_ends(site: Site) -> None
 
 
 @server("SHTTP-07", "SBATCH-05", "SBATCH-06", "SBATCH-07")
-async def test_a_batch_is_answered_in_one_body(site: Site) -> None:
+async def test_a_batch_is_answered_in_one_body(site: HttpSite) -> None:
     headers = await site.open(V2025_03_26)
     notice = {"jsonrpc": "2.0", "method": "notifications/unknown"}
     assert (await site.post([notice], **headers)).status_code == 202
@@ -313,7 +222,7 @@ async def test_a_batch_is_answered_in_one_body(site: Site) -> None:
 
 @server("SGET-01", "SGET-02", "SGET-03", "SGET-05", "SGET-06", "SHTTP-13")
 @pytest.mark.parametrize("revision", [each for each in REVISIONS if not each.modern and each.version > "2024"])
-async def test_a_question_comes_on_the_stream_of_its_call(site: Site, revision: Revision) -> None:
+async def test_a_question_comes_on_the_stream_of_its_call(site: HttpSite, revision: Revision) -> None:
     headers = await site.open(revision)
     call = asyncio.create_task(site.post(request("tools/call", {"name": "ask"}, 8), **headers))
     await asyncio.wait_for(site.contents["one"].asked.wait(), 10)
@@ -332,7 +241,7 @@ async def test_a_question_comes_on_the_stream_of_its_call(site: Site, revision: 
 
 
 @server("SCANC-04")
-async def test_a_cancelled_call_ends_its_stream_without_an_answer(site: Site) -> None:
+async def test_a_cancelled_call_ends_its_stream_without_an_answer(site: HttpSite) -> None:
     headers = await site.open(V2025_03_26)
     params = {"name": "never", "_meta": {"progressToken": 1}}
     message = json.dumps(request("tools/call", params, 8))
@@ -344,7 +253,7 @@ async def test_a_cancelled_call_ends_its_stream_without_an_answer(site: Site) ->
     assert site.contents["one"].cancelled.is_set()
 
 
-async def test_a_second_request_with_an_open_id_leaves_the_first_alone(site: Site) -> None:
+async def test_a_second_request_with_an_open_id_leaves_the_first_alone(site: HttpSite) -> None:
     headers = await site.open(V2025_03_26)
     call = asyncio.create_task(site.post(request("tools/call", {"name": "ask"}, 8), **headers))
     await asyncio.wait_for(site.contents["one"].asked.wait(), 10)
