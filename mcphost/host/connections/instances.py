@@ -54,6 +54,8 @@ class Holder(NamedTuple):
     """The name of ``--as``, by which sessions belong together; a session without one shares with no other."""
     roots: AskRoots | None = None
     """Asks the agent for its folders; None: its servers get those of mcphost."""
+    adds_roots: bool = False
+    """True if its servers get the folders of mcphost as well."""
 
 
 class SharingReport(NamedTuple):

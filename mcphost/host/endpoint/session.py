@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from mcphost.client.server_requests import InputRequest
 from mcphost.config import Config, entry_of
 from mcphost.config.profiles import in_profile
 from mcphost.errors import ConfigError, McphostError, ServerError
@@ -27,8 +28,8 @@ from mcphost.host.endpoint.results import LargeResults
 from mcphost.host.endpoint.subscriptions import EndpointSubscriptions
 from mcphost.host.endpoint.translation import Translation, of_this_leg
 from mcphost.host.internal_error import internal_error
-from mcphost.json_values import as_dict, as_text
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
+from mcphost.json_values import as_dict, as_text, dicts_in
+from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAKE, TASKS_EXTENSION, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
@@ -88,6 +89,8 @@ class EndpointSession(ServedContent):
         self._holder: Holder | None = None
         """The session as a holder of servers, once it has used one."""
         self._exposed: tuple[object, Config, Exposure] | None = None
+        self._asking: ServedRequest | None = None
+        """The last request in which the agent may be asked."""
         self._declared: Mapping[str, Any] = {}
         """The capabilities that the agent declared last."""
         self.level: LogLevel | None = None
@@ -362,6 +365,8 @@ class EndpointSession(ServedContent):
         """Take note of what the agent says of itself."""
         declaration = request.declaration
         self._declared = declaration.capabilities
+        if not request.revision.modern or request.method in MAY_NEED_INPUT:
+            self._asking = request
         if declaration.identity:
             self.shown.named(*claim_of(declaration.identity, declaration.revision.version))
 
@@ -407,13 +412,23 @@ class EndpointSession(ServedContent):
         options, agent, sides, declared = self.options, self._agent(), self._sides, self._declared
         asks_agent = [kind for kind in ("elicitation", "sampling") if getattr(sides, kind) == "agent"]
         answered = {kind: as_dict(declared[kind]) if kind in declared else None for kind in asks_agent}
-        self._holder = Holder(self.number, agent.label, options.alone, answered, options.agent.given)
+        roots = self._roots if sides.roots != "mcphost" and "roots" in declared else None
+        both = sides.roots == "both"
+        self._holder = Holder(self.number, agent.label, options.alone, answered, options.agent.given, roots, both)
         server = await self._context.instances.lease(entry, self._holder)
         if self._closed:
             self._context.instances.release(self._holder)
         self._context.instances.touch(server)
         self.shown.uses(entry, server)
         return server
+
+    async def _roots(self) -> Sequence[Mapping[str, Any]]:
+        """The agent's folders, for a server that asks outside of a call. Raises InputRefused."""
+        request, asking = InputRequest("roots/list", {}), self._asking
+        revision = NEWEST_HANDSHAKE if asking is None else asking.revision
+        questions = AgentQuestions(self._sides, Translation(revision, revision))
+        questions.request = asking
+        return dicts_in((await questions.answer(request)).get("roots"))
 
     def server_of(self, entry: str) -> str:
         """The server of an entry that this session used last, if that is known by now; else the entry's own."""

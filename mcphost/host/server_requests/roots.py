@@ -236,16 +236,18 @@ class RootsService:
 
     async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
-        server = request.server
-        if (theirs := self._agents(server)) is not None:
-            return {"roots": await _folders_of(theirs)}
+        server, holder = request.server, self._holder_of(request.server)
+        theirs = [] if holder is None or holder.roots is None else await _folders_of(holder.roots)
+        if holder is not None and holder.roots is not None and not holder.adds_roots:
+            return {"roots": theirs}
         async with self._asking[entry_of(server)]:  # one question for all that ask meanwhile
             await self._look(server)
             if not self._offered[server] and not self.declined(server):
                 await self._ask(request)
         sent = self._sent[server] = SentRoots(time.monotonic(), self.visible(server))
         self._bus.publish(RootsChanged(server))
-        return {"roots": [root.as_object() for root in sent.roots]}
+        own = [root.as_object() for root in sent.roots]
+        return {"roots": theirs + [root for root in own if root not in theirs]}
 
     def offered(self, server: str | None) -> tuple[OfferedRoot, ...]:
         """The folders shared with this server, as last checked; None: those shared with all."""
@@ -278,7 +280,7 @@ class RootsService:
 
     def declared(self, server: str) -> bool:
         settings = self._config().servers[server]
-        answered = self._asks or self._agents(server) is not None or self.grants(server)
+        answered = self._asks or self.has_agents(server) or self.grants(server)
         return settings.capabilities.roots and answered
 
     def grants(self, server: str) -> bool:
@@ -305,10 +307,10 @@ class RootsService:
         await self.check(changed=True)
         return _folder(share, seen)
 
-    def _agents(self, server: str) -> AskRoots | None:
-        """Asks the agent for its folders, where the server runs for one, and is to get those."""
+    def has_agents(self, server: str) -> bool:
+        """True if the server runs for an agent, and gets that agent's folders."""
         holder = self._holder_of(server)
-        return None if holder is None else holder.roots
+        return holder is not None and holder.roots is not None
 
     async def unshare(self, server: str | None, path: Path) -> None:
         """Take a folder back; one of the configuration until mcphost exits.
@@ -351,7 +353,7 @@ class RootsService:
 
     def agent_changed(self, server: str) -> None:
         """The agent for which this server runs has other folders now."""
-        if self._agents(server) is not None:
+        if self.has_agents(server):
             self._tell_changed(server)
 
     def forget(self, server: str) -> None:

@@ -133,6 +133,8 @@ class ServerRequestHandler:
         questions = call.request.questions if call is not None and certain else None
         if questions is None or self._service.pending.muted(self._server):
             return None
+        if request.method == "roots/list" and self._service.roots.has_agents(self._server):
+            return None  # they are asked for there
         return questions if questions.takes(request) else None
 
     async def _by_agent(self, request: InputRequest, call: ToolCall, questions: CallQuestions) -> Mapping[str, Any]:

@@ -344,12 +344,13 @@ async def test_a_cancelled_call_withdraws_its_questions() -> None:
         assert [each["requestId"] for each in agent.notices("cancelled")] == [name]
 
 
+@pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     ("roots", "uris"), [("agent", ["file:///agent"]), ("mcphost", []), ("both", ["file:///agent"])]
 )
-async def test_the_profile_says_whose_folders_a_server_sees(roots: str, uris: list[str], tmp_path: Path) -> None:
+async def test_the_profile_says_whose_folders_a_server_sees(era: str, roots: str, uris: list[str]) -> None:
     content = ServerContent(tool=asks("roots/list", {}))
-    async with screen({"s": content}, profiles={"p": {"roots": roots}}, approver=Inbox()) as running:
+    async with screen({"s": content}, era=era, profiles={"p": {"roots": roots}}, approver=Inbox()) as running:
         agent = await running.agent(profile="p")
         key = agent.start("tools/call", {"name": "tool", "arguments": {}})
         if roots != "mcphost":
