@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ class AuditedRequests:
     def __init__(self, servers: Servers, sign_in_retry: SignInRetry, reporting: Reporting) -> None:
         self._servers, self._sign_in_retry = servers, sign_in_retry
         self._audit, self._mask = reporting.audit, reporting.mask
+        self._running: Counter[str] = Counter()
 
     async def send(
         self,
@@ -49,7 +51,8 @@ class AuditedRequests:
         await self._audit.before({**record, **fields})
         began, outcome = time.monotonic(), "cancelled"
         try:
-            result = await self._masking(retried.run(lambda: _repeated_in_a_new_session(connection, request)))
+            work = retried.run(lambda: _repeated_in_a_new_session(connection, request))
+            result = await self._awaited(connection, work)
             outcome = "done"
         except McphostError as error:
             outcome = f"error: {error}"
@@ -72,14 +75,23 @@ class AuditedRequests:
 
     async def repeat(self, connection: Connection, operation: str, work: Callable[[], Awaitable[_T]]) -> _T:
         """Do what is not written down, and once more after each sign-in that it takes."""
-        return await self._masking(self._sign_in_retry.operation(connection, operation).run(work))
+        return await self._awaited(connection, self._sign_in_retry.operation(connection, operation).run(work))
 
-    async def _masking(self, work: Awaitable[_T]) -> _T:
+    def running(self, server: str) -> bool:
+        """True while the server has a request from here."""
+        return self._running[server] > 0
+
+    async def _awaited(self, connection: Connection, work: Awaitable[_T]) -> _T:
         """Wait for it; an error loses the secrets that it quotes."""
+        self._running[connection.name] += 1
         try:
             return await work
         except McphostError as error:
             raise without_secrets(error, self._mask) from None
+        finally:
+            self._running[connection.name] -= 1
+            if not self._running[connection.name]:
+                del self._running[connection.name]
 
 
 async def _repeated_in_a_new_session(connection: Connection, request: Callable[[Client], Awaitable[_T]]) -> _T:

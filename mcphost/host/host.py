@@ -201,6 +201,7 @@ class Host:
             self._calls,
             self.process_usage,
             self.bus,
+            self._requests.running,
             self._add,
             self._remove,
         )
@@ -216,6 +217,7 @@ class Host:
                 config=lambda: self.config,
                 servers=self.servers,
                 instances=self.instances,
+                roots=self.roots,
                 agents=self.agents,
                 consent=self.consent,
                 tool_calls=self.tool_calls,

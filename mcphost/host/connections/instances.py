@@ -91,7 +91,8 @@ class _Instance(NamedTuple):
 class Instances:
     """The instances of all servers, and the sessions that hold them.
 
-    ``configured`` is the configuration without them. ``open_server`` connects a name of `config`, and ``close_server``
+    ``configured`` is the configuration without them. ``requested`` is true while a server has a request of
+    `mcphost.host.audited_requests.AuditedRequests`. ``open_server`` connects a name of `config`, and ``close_server``
     forgets one, and returns its supervisor, which is still to be cancelled.
     """
 
@@ -103,11 +104,13 @@ class Instances:
         calls: CallRegistry,
         usage: ProcessUsage,
         bus: EventBus,
+        requested: Callable[[str], bool],
         open_server: Callable[[str], None],
         close_server: Callable[[str], asyncio.Task[None]],
     ) -> None:
         self._configured, self._servers, self._eras, self._calls = configured, servers, eras, calls
-        self._usage, self._bus, self._open, self._close = usage, bus, open_server, close_server
+        self._usage, self._bus, self._requested = usage, bus, requested
+        self._open, self._close = open_server, close_server
         self._instances: dict[str, _Instance] = {}
         """By name, oldest first."""
         self._holders: dict[str, dict[int, Holder]] = {}
@@ -303,9 +306,9 @@ class Instances:
         held = self._holders.setdefault(server, {})
         known = held.get(holder.session)
         held[holder.session] = holder
-        if known == holder:
+        if known is not None:
             return
-        if known is None and holder.alone:
+        if holder.alone:
             self._servers[server].redeclare()
         self._bus.publish(ServerChanged(entry))
 
@@ -374,4 +377,5 @@ class Instances:
                 self._servers[server].stop()
 
     def _busy(self, server: str) -> bool:
-        return bool(self._calls.running(server)) or bool(self._servers[server].subscriptions.all)
+        subscribed = bool(self._servers[server].subscriptions.all)
+        return subscribed or self._requested(server) or bool(self._calls.running(server))

@@ -15,6 +15,7 @@ from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.reporting import Reporting
 from mcphost.host.resources import ResourceService
+from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.lazy_dataclass import dataclass
 
@@ -43,6 +44,7 @@ class EndpointContext:
     config: Callable[[], Config]
     servers: Servers
     instances: Instances
+    roots: RootsService
     agents: AgentService
     consent: ConsentBroker
     tool_calls: ToolCallService

@@ -158,6 +158,13 @@ class EndpointSession(ServedContent):
         self.shown.closed()
         self._ended(self)
 
+    def roots_changed(self) -> None:
+        """The agent has other folders: tell what runs for it alone."""
+        for server in self.shown.session.servers.values():
+            holder = self._context.instances.holder_of(server)
+            if holder is not None and holder.session == self.number:
+                self._context.roots.agent_changed(server)
+
     # `mcphost.host.agents.served.ServedPort`.
 
     def decline(self, call: int, words: str) -> None:

@@ -17,9 +17,8 @@ from mcphost.host.connections.instances import Holder, SharingReport
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
-from mcphost.host.server_requests.pending import ServerRequest
 from mcphost.protocol.models.content import TextContent
-from mcphost.serving.served_request import ServedRequest
+from mcphost.serving.served_request import ClientAnswer, ClientAsk, ServedRequest
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, ScriptedApprover, alive, script
 from tests.host.endpoint.rig import ServerContent, ServerInProcess
@@ -45,11 +44,12 @@ class InstanceHost(RecordingHost):
     def __init__(self, entry: Mapping[str, Any], approver: ScriptedApprover | None = None, **more: Any) -> None:
         self.contents: dict[str, CountingServer] = {}
         self.opened: list[str] = []
+        self.content = CountingServer
         values = {"servers": {"git": {"command": "in-process", "start": "lazy", **entry}}, **more.pop("values", {})}
         super().__init__(Config.model_validate(values, strict=False), approver, open_transport=self._opened, **more)
 
     async def _opened(self, config: Config, name: str) -> ServerInProcess:
-        content = self.contents[name] = CountingServer()
+        content = self.contents[name] = self.content()
         self.opened.append(name)
         return ServerInProcess(content)
 
@@ -221,16 +221,40 @@ async def test_a_server_for_one_session_declares_what_its_agent_answers() -> Non
         assert running.opened == ["git", "git"]
 
 
-async def test_an_instance_gets_the_folders_of_its_agent() -> None:
+class RootsAskingServer(CountingServer):
+    """Asks for folders before it lists its tools, so outside of every call; ``roots`` are those it got."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roots: list[str] = []
+        self.roots_changes = 0
+
+    def roots_changed(self) -> None:
+        self.roots_changes += 1
+
+    def begin(self, request: ServedRequest) -> None:
+        def take(answer: ClientAnswer) -> None:
+            self.roots = [root["uri"] for root in (answer.result or {})["roots"]]
+            super(RootsAskingServer, self).begin(request)
+
+        if request.method == "tools/list" and not self.roots:
+            request.ask(ClientAsk("roots/list", {}, take))
+        else:
+            super().begin(request)
+
+
+async def test_an_instance_gets_the_folders_of_its_agent(until: Until) -> None:
     async def folders() -> list[Any]:
         return [{"uri": "file:///work", "name": "work"}, {"uri": "https://example.com"}, "no folder"]
 
     async with hosting(protocol="legacy", roots=["/"]) as running:
-        name = await running.instances.lease("git", ONE._replace(roots=folders))
-        answer = await running.roots.answer(ServerRequest(name, {}))
-        assert answer == {"roots": [{"uri": "file:///work", "name": "work"}]}
-        other = await running.instances.lease("git", TWO)
-        assert await running.roots.answer(ServerRequest(other, {})) == {"roots": [{"uri": "file:///", "name": "/"}]}
+        running.content = RootsAskingServer
+        await running.count(ONE._replace(roots=folders))
+        await running.count(TWO)
+        got = {name: content.roots for name, content in running.contents.items() if hasattr(content, "roots")}
+        assert got == {"git@claude-code": ["file:///work"], "git@claude-code-2": ["file:///"]}
+        running.roots.agent_changed("git@claude-code")
+        await until(lambda: running.contents["git@claude-code"].roots_changes == 1)
 
 
 async def test_declining_all_questions_holds_for_every_instance() -> None:
