@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -188,6 +189,25 @@ def command_secrets(words: Sequence[str]) -> Iterator[str]:
         yield from named_secrets(word)
         yield from secret_parameters(word)
         previous = "" if equals else word
+
+
+def safe_command(line: str) -> str:
+    """A command line in the quotes of a shell, which may be cut, with the values masked that look secret."""
+    import shlex  # late: few lines are shown
+
+    try:
+        words = shlex.split(line)
+    except ValueError:  # the quote that closes it was cut off
+        words = line.split()
+        for quote in ("'", '"'):
+            with suppress(ValueError):
+                words = shlex.split(line + quote)
+                break
+    secrets = {secret for secret in command_secrets(words) if len(secret) >= MIN_SECRET}
+    for secret in sorted(secrets, key=len, reverse=True):
+        for written in (secret, secret.replace("'", "'\"'\"'")):
+            line = line.replace(written, MASK)
+    return line
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from mcphost.redaction import (
     looks_secret,
     mask_credentials,
     mask_doubtful,
+    safe_command,
     safe_url,
 )
 
@@ -97,3 +98,17 @@ def test_words_are_masked_in_no_time_however_long_they_are(piece: str) -> None:
 @pytest.mark.parametrize("words", [["--token", "abc123def"], ["--token=abc123def"], ["-e", "API_TOKEN=abc123def"]])
 def test_secrets_in_the_words_of_a_command_are_found(words: list[str]) -> None:
     assert set(command_secrets(["server", *words, "--mode", "plain"])) == {"abc123def"}
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("npx git --token abc123def (in /work/abc)", f"npx git --token {MASK} (in /work/abc)"),
+        ("""npx '--password=it'"'"'s a b' --mode plain""", f"npx '--password={MASK}' --mode plain"),
+        ("npx -e 'API_TOKEN=abc123def 1", f"npx -e 'API_TOKEN={MASK} 1"),
+        ("https://h.example/mcp?api_key=abc123def", f"https://h.example/mcp?api_key={MASK}"),
+        ("npx git --keys 4 (in /work)", "npx git --keys 4 (in /work)"),
+    ],
+)
+def test_a_line_of_a_command_is_shown_without_its_secrets(line: str, shown: str) -> None:
+    assert safe_command(line) == shown

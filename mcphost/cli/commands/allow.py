@@ -26,11 +26,13 @@ from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.approvals import Approval, Approvals, Gate, Lifetime, ToolApproval, oldest_for
 from mcphost.host.consent.argument_rules import in_words, left_open, problem
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, decide
+from mcphost.host.consent.questions import why_not_always
 from mcphost.host.events import Alarmed, EventBus
 from mcphost.host.traffic.spool import mask_of
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.models.tools import Tool
+from mcphost.redaction import safe_command
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
@@ -81,9 +83,9 @@ async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: C
     lines, remarks = list[str](), list[str]()
     for each in found:
         name = f"{each.server}:{each.tool.name}"
-        if why := _why_not(each.tool):
-            raise ConfigError(f"{show_line(name)} cannot be allowed beforehand: {why}")
         status = approvals.status_of(each.server, each.identity, each.tool, each.gate)
+        if why := each.tool.refusal or why_not_always(each.tool, status, gated=each.gate is not None):
+            raise ConfigError(f"{show_line(name)} cannot be allowed beforehand: {why}")
         say(*_shown(each, status, when, config))
         if not await confirmed(
             f"Allow {show_name(each.tool.name)} of {show_line(each.server)}{_while(config)}? [y/N] "
@@ -184,15 +186,6 @@ def _unknown(server: str, tool: str, agent: str | None) -> UnknownName:
     )
 
 
-def _why_not(tool: Tool) -> str:
-    """Why a tool cannot be allowed beforehand, as a clause; empty where it can."""
-    if tool.refusal:
-        return tool.refusal
-    if "destructive" in tool.claims:
-        return "the tool says that it is destructive, so each call is asked on screen"
-    return ""
-
-
 def _shown(each: AllowedTool, status: ToolApproval, when: Mapping[str, str], config: Config) -> Iterator[str]:
     """All that the approval is bound to, safe for a terminal; the facts twice where the definition hides them."""
     width, rows = terminal_size()
@@ -266,7 +259,7 @@ class _SavedApprovals:
     ) -> None:
         """Write down what the user allows or takes back. Raises Declined where the policy wants that and it fails."""
         whose = {} if gate is None else {"agent": gate.agent, "folder": gate.folder}
-        approval = {"server": server, "tool": tool, "sent_to": identity, "when": dict(when), **whose}
+        approval = {"server": server, "tool": tool, "sent_to": safe_command(identity), "when": dict(when), **whose}
         await self._audit.before({"event": "approval", **approval, "allowed": allowed, "by": "user"})
 
     async def save(self) -> None:
@@ -303,7 +296,13 @@ def _patterns(given: Sequence[str]) -> dict[str, str]:
 
 def _row(grant: Approval, identity: str) -> tuple[str, ...]:
     agent = "(mcphost)" if grant.gate is None else grant.gate.agent or "(any)"
-    return f"{grant.server}:{grant.label}", agent, grant.arguments, f"{grant.since.astimezone():%Y-%m-%d}", identity
+    return (
+        f"{grant.server}:{grant.label}",
+        agent,
+        grant.arguments,
+        f"{grant.since.astimezone():%Y-%m-%d}",
+        safe_command(identity),
+    )
 
 
 def _as_object(grant: Approval, identity: str) -> dict[str, Any]:
@@ -313,5 +312,5 @@ def _as_object(grant: Approval, identity: str) -> dict[str, Any]:
         "when": dict(grant.when),
         "gate": None if grant.gate is None else grant.gate._asdict(),
         "since": grant.since.isoformat(timespec="seconds"),
-        "runs": identity,
+        "runs": safe_command(identity),
     }

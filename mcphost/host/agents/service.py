@@ -17,7 +17,7 @@ from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
 from mcphost.host.agents.kernel_facts import ProcessFacts, agent_of, caller_of
 from mcphost.host.agents.served import ServedAgent, ServedContext, ServedPort
 from mcphost.host.agents.server_questions import AgentServerQuestions
-from mcphost.host.agents.session import AgentCall, AgentSession
+from mcphost.host.agents.session import AgentCall, AgentSession, shown_program
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.events import AgentsChanged, CallChanged, CallFinished, Event, EventBus
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -178,7 +178,7 @@ def as_json(session: AgentSession) -> dict[str, Any]:
         "pid": agent.pid,
         "program": show_line(agent.program, 400),
         "folder": show_line(agent.folder, 400),
-        "identity": show_line(session.identity, 600),
+        "identity": shown_program(session.identity),
         "since": session.since,
         "calls": session.call_count,
         "waiting": session.waiting,

@@ -10,9 +10,19 @@ from typing import Final, Literal
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+from mcphost.redaction import safe_command
 
 KEPT_CALLS: Final = 200
 """Ended calls of a session that are kept."""
+
+PROGRAM_CHARACTERS: Final = 600
+"""Characters of a program's words that are shown."""
+
+
+def shown_program(words: str) -> str:
+    """The words of a program, in the quotes of a shell, without secrets and safe to show."""
+    # Cut twice, since an agent may send a megabyte, and the start of a secret would not be known for one.
+    return show_line(safe_command(words[: 2 * PROGRAM_CHARACTERS]), PROGRAM_CHARACTERS)
 
 
 class AgentCallState(Enum):

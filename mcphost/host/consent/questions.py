@@ -26,6 +26,18 @@ LONG_URL: Final = 300
 """Characters from which an address gets a warning: what matters may be far from its start."""
 
 
+def why_not_always(tool: Tool, approval: ToolApproval, *, gated: bool) -> str:
+    """Why calls of a tool cannot be allowed for good, as a clause; empty where they can.
+
+    ``gated`` calls need not be allowed once before: where no screen runs, they could not be.
+    """
+    if "destructive" in tool.claims:
+        return "the tool says that it is destructive"
+    if tool.may_destroy and approval.kind is not ApprovalStatus.UNCHANGED and not gated:
+        return "allow it once first, since it may be destructive"
+    return ""
+
+
 class Question(Protocol):
     """The description of itself that every question has."""
 
@@ -86,12 +98,8 @@ class ToolCallQuestion:
 
     @property
     def why_not_always(self) -> str:
-        """Why the call cannot be allowed for good, as a clause; empty where it can."""
-        if "destructive" in self.tool.claims:
-            return "the tool says that it is destructive"
-        if self.tool.may_destroy and self.approval.kind is not ApprovalStatus.UNCHANGED:
-            return "allow it once first, since it may be destructive"
-        return ""
+        """See `why_not_always`."""
+        return why_not_always(self.tool, self.approval, gated=self.agent is not None)
 
     @property
     def changes_nothing(self) -> bool:

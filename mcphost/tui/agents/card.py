@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mcphost.host.agents.session import AgentCall, AgentCallState, AgentSession
+from mcphost.host.agents.session import AgentCall, AgentCallState, AgentSession, shown_program
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.agents.list import AgentRow, mark_of, numbers_of, since_text
 from mcphost.tui.consent.origin import short_folder
@@ -149,7 +149,7 @@ def _configuration(row: AgentRow) -> Iterator[Fact]:
 
 
 def _session(session: AgentSession) -> Iterator[Fact]:
-    yield fact("URL" if session.url else "command", show_line(session.url or shlex.join(session.command), 600))
+    yield fact("URL" if session.url else "command", shown_program(session.url or shlex.join(session.command)))
     child = f" · pid {session.child}" if session.child else ""
     revision = f" · revision {show_line(session.revision, 20)}" if session.revision else ""
     yield fact("since", f"{since_text(session.since)}{child}{revision}")

@@ -19,7 +19,8 @@ from mcphost.host.consent.approvals import Approvals, ApprovalStatus, Gate
 from mcphost.protocol.models.tools import Tool
 
 DEFINITION = {"name": "git_log", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
-IDENTITY = "uvx mcp-server-git (in /home/ada/app)"
+IDENTITY = "uvx mcp-server-git --token c4nary-t0ken (in /home/ada/app)"
+SHOWN = "uvx mcp-server-git --token ••• (in /home/ada/app)"
 GATE = Gate("/home/ada/app", "claude-code")
 
 
@@ -147,7 +148,7 @@ def test_approvals_are_listed_and_taken_back(
     assert main(["allow", "--list", "--json"]) == 0
     (listed,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert {key: listed[key] for key in ("server", "tool", "gate", "runs")} == {
-        "server": "git", "tool": "git_log", "gate": GATE._asdict(), "runs": IDENTITY,
+        "server": "git", "tool": "git_log", "gate": GATE._asdict(), "runs": SHOWN,
     }  # fmt: skip
     assert main(["allow", "--list"]) == 0
     assert "claude-code  any arguments" in capsys.readouterr().out
@@ -155,4 +156,4 @@ def test_approvals_are_listed_and_taken_back(
     assert status(state) is None
     records = [json.loads(line) for line in (state / "audit.jsonl").read_text().splitlines()]
     assert [(each["event"], each["allowed"]) for each in records] == [("approval", True), ("approval", False)]
-    assert all(each["sent_to"] == IDENTITY and each["agent"] == "claude-code" for each in records)
+    assert all(each["sent_to"] == SHOWN and each["agent"] == "claude-code" for each in records)

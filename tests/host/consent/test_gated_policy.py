@@ -11,8 +11,9 @@ from mcphost.config import Values
 from mcphost.config.gated import GatedProgram
 from mcphost.config.policy import Policy, rule_matches
 from mcphost.host.consent.approval_store import from_toml, to_toml
-from mcphost.host.consent.approvals import Approvals, ApprovalStatus, Gate, Lifetime
+from mcphost.host.consent.approvals import Approvals, ApprovalStatus, Gate, Lifetime, ToolApproval
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, decide
+from mcphost.host.consent.questions import why_not_always
 from mcphost.protocol.models.tools import Tool
 from tests.host.conftest import settings
 
@@ -156,3 +157,17 @@ def test_policy_and_approvals_load_nothing_that_waits() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("hints", "gated", "reason"),
+    [
+        ({}, False, "allow it once first, since it may be destructive"),
+        ({}, True, ""),
+        ({"destructiveHint": True}, True, "the tool says that it is destructive"),
+        ({"readOnlyHint": True}, False, ""),
+    ],
+)
+def test_a_gated_call_may_be_allowed_for_good_at_once(hints: dict[str, bool], gated: bool, reason: str) -> None:
+    tool = Tool.read({"name": "log", "inputSchema": {"type": "object"}, "annotations": hints})
+    assert why_not_always(tool, ToolApproval(ApprovalStatus.NEW), gated=gated) == reason

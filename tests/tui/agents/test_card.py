@@ -25,6 +25,12 @@ def test_a_card_separates_claims_from_what_the_system_knows() -> None:
     assert "claude-code (--as): rules may name it" in configured
 
 
+def test_a_card_shows_no_secret_of_the_command() -> None:
+    text = card(session(1, command=("uvx", "mcp-server-git", "--token", "it's c4nary")))
+    assert "--token" in text
+    assert "c4nary" not in text
+
+
 @pytest.mark.parametrize("agent", [claude(given=""), AgentFacts("an agent")])
 def test_a_card_says_that_no_rule_can_name_the_agent(agent: AgentFacts) -> None:
     assert "no rule can name it" in card(session(1, agent=agent))
