@@ -107,9 +107,8 @@ class AgentsPane(FilteredRows[AgentRow]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("D", "disconnect", "disconnect", id="agents.disconnect", tooltip="End its servers; asks first"),
-        Binding(
-            "M", "mute", "mute", id="agents.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
-        ),
+        Binding("M", "mute", "mute", id="agents.mute", tooltip="Decline all it asks until mcphost exits"),
+        Binding("M", "listen", "listen", id="agents.listen", tooltip="Ask you again about what it asks"),
     ]
 
     DEFAULT_CSS = """
@@ -152,8 +151,10 @@ class AgentsPane(FilteredRows[AgentRow]):
         self.rows.styles.max_height = max(1, height - (DETAILS if described else 0))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("disconnect", "mute"):
+        if action == "disconnect":
             return self.item is not None and self.item.connected
+        if action in ("mute", "listen"):
+            return self.item is not None and self.item.connected and self.item.declining is (action == "listen")
         return super().check_action(action, parameters)
 
     def action_disconnect(self) -> None:
@@ -162,9 +163,14 @@ class AgentsPane(FilteredRows[AgentRow]):
             self.post_message(AgentDisconnectRequested(numbers_of(self.item)))
 
     def action_mute(self) -> None:
-        """Decline everything that the agent asks, or ask the user again."""
+        """Decline everything that the agent asks."""
         if self.item is not None:
-            self.post_message(AgentMuteToggled(numbers_of(self.item), not self.item.declining))
+            self.post_message(AgentMuteToggled(numbers_of(self.item), True))
+
+    def action_listen(self) -> None:
+        """Ask the user again."""
+        if self.item is not None:
+            self.post_message(AgentMuteToggled(numbers_of(self.item), False))
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[AgentRow]) -> None:

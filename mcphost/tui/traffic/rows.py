@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 
 from mcphost.host.traffic.book import TrafficBook
@@ -84,7 +84,7 @@ class TrafficRows:
             (self._marks(message), f"bold {style}".strip()),
             (clock_text(message.time, milliseconds=True), "$foreground-muted"),
             (way if roomy else way[0], "$text-accent" if message.sent else "$text-primary"),
-            (show_line(message.place, 40), "$foreground-muted"),
+            (short_place(show_line(message.place, 40), self._server_cells(width)), "$foreground-muted"),
             (message.kind.value, style),
             (
                 search.mark("" if roomy and quotes.title == message.kind.value else quotes.title),
@@ -105,8 +105,7 @@ class TrafficRows:
 
     def _columns(self, width: int, ids: bool, *cells: tuple[str | Content, str]) -> Content:
         """Place a text and its style in each column; what has no room has no width."""
-        roomy = width >= ROOMY
-        server = min(self.server_width, 16 if roomy else 8)
+        roomy, server = width >= ROOMY, self._server_cells(width)
         method = min(self.method_width, max(10, width // 3))
         bounds: tuple[tuple[int, int | None], ...] = (
             (2, 2),
@@ -129,6 +128,9 @@ class TrafficRows:
             ],
         )
 
+    def _server_cells(self, width: int) -> int:
+        return min(self.server_width, 16 if width >= ROOMY else 8)
+
     def quotes(self, message: TrafficMessage) -> Quotes:
         """The quoted texts, computed once."""
         found = self._quotes.get(message.number)
@@ -141,6 +143,15 @@ class TrafficRows:
 
     def _marks(self, message: TrafficMessage) -> str:
         return ("◆" if self.book.is_pinned(message) else " ") + ("✖" if failed(message) else " ")
+
+
+def short_place(place: str, cells: int) -> str:
+    """A server's name, or ``agent>server``, of which the agent is cut first."""
+    agent, sign, server = place.rpartition(">")
+    if not sign or cell_len(place) <= cells:
+        return place
+    room = cells - cell_len(server) - len("…>")
+    return f"{set_cell_size(agent, room)}…>{server}" if room > 0 else server
 
 
 def failed(message: TrafficMessage) -> bool:

@@ -85,3 +85,17 @@ async def test_the_cursor_stays_on_its_agent_while_others_come_and_go() -> None:
         assert pane.item.facts.label == "agent-7"
         assert pane.rows.has_focus
         assert not pane.check_action("disconnect", ())
+
+
+async def test_the_key_of_a_muted_agent_listens_again() -> None:
+    app = Block()
+    async with app.run_test(size=(26, 30)) as pilot:
+        pane, muted = app.query_one(AgentsPane), session(1)
+        pane.show_agents(agents_of([muted], []))
+        pane.rows.focus()
+        await pilot.pause()
+        assert app.screen.active_bindings["M"].binding.description == "mute"
+        muted.declining = True
+        pane.show_agents(agents_of([muted], []))
+        await pilot.pause()
+        assert app.screen.active_bindings["M"].binding.description == "listen"

@@ -28,7 +28,7 @@ from mcphost.tui.traffic import list as traffic_list
 from mcphost.tui.traffic.detail import facts_of
 from mcphost.tui.traffic.list import TrafficList
 from mcphost.tui.traffic.pane import OpenTrafficScreen, TrafficPane
-from mcphost.tui.traffic.rows import TrafficRows
+from mcphost.tui.traffic.rows import TrafficRows, short_place
 from tests.tui.stage import NARROW, WIDE, echo, on_stage
 
 SECRET = "hunter2-hunter2"
@@ -516,3 +516,16 @@ async def test_a_header_that_contradicts_the_body_is_marked() -> None:
             assert "≠ Mcp-Name: Plan␛ ≠ params.name: plan" in app.detail
             assert "Mcp-Method: tools/call = method" in app.detail
             assert "_meta: protocolVersion 2026-07-28 · clientCapabilities none" in app.detail
+
+
+@pytest.mark.parametrize(
+    ("place", "cells", "shown"),
+    [
+        ("claude-code>git", 8, "cla…>git"),
+        ("claude-code>git", 16, "claude-code>git"),
+        ("claude-code>files", 7, "files"),
+        ("filesystem", 8, "filesystem"),
+    ],
+)
+def test_little_room_cuts_the_agent_before_its_server(place: str, cells: int, shown: str) -> None:
+    assert short_place(place, cells) == shown
