@@ -42,6 +42,8 @@ class ServedAgent:
     def __init__(self, session: AgentSession, port: ServedPort, tap: AgentTap, context: ServedContext) -> None:
         self.session = session
         self._port, self._tap, self._context = port, tap, context
+        self._waiting: set[int] = set()
+        """The numbers of the calls about which the user is asked."""
 
     def named(self, name: str, version: str, revision: str) -> None:
         """The agent has said who it is."""
@@ -81,7 +83,7 @@ class ServedAgent:
         """Why a call that comes now is declined; empty if it is not."""
         if self.session.declining:
             return DECLINING
-        return TOO_MANY if self.session.waiting >= MOST_WAITING else ""
+        return TOO_MANY if len(self._waiting) >= MOST_WAITING else ""
 
     def began(self, call: ToolCall, request_id: str | int, answer_within: float | None = None) -> AgentCall:
         """A tool call of the agent has begun, which is answered within these seconds, decided or not."""
@@ -161,6 +163,7 @@ class ServedAgent:
             shown.put_at = time.monotonic()
         if not (asked and shown.state is AgentCallState.OVERDUE):
             shown.state = _state_of(call, asked=asked)
+        (self._waiting.add if shown.state.waits else self._waiting.discard)(call.number)
         shown.allowed = call.allowed if call.decided_by else None
         shown.by, shown.decided_at = call.decided_by, call.decided_at
         shown.sent_at, shown.answered_at = call.sent_at, call.ended_at
@@ -169,9 +172,11 @@ class ServedAgent:
     def _make_room(self) -> None:
         """Forget the oldest ended calls."""
         calls = self.session.calls
-        ended = [number for number, call in calls.items() if call.state.ended]
-        for number in ended[: max(len(calls) - KEPT_CALLS, 0)]:
-            del calls[number]
+        while len(calls) > KEPT_CALLS:
+            oldest = next((number for number, call in calls.items() if call.state.ended), None)
+            if oldest is None:
+                return
+            del calls[oldest]
 
     def _changed(self) -> None:
         self._context.changed(self.session.number)

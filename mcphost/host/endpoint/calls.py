@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, Final
 
 from mcphost.errors import Declined, InputNotGiven, McphostError, ServerError, UnknownName
+from mcphost.host.agents.connected import MOST_WAITING, TOO_MANY
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import refusal_words
 from mcphost.host.agents.served import ServedAgent
@@ -91,6 +92,8 @@ class EndpointCalls:
     def __init__(self, context: CallContext) -> None:
         self._context = context
         self._running: dict[int, _EndpointCall] = {}
+        self._asked: set[int] = set()
+        """The numbers of those about which the user is asked."""
         self._late: dict[object, _EndpointCall] = {}
         """Calls whose agent was answered before the decision."""
 
@@ -108,10 +111,19 @@ class EndpointCalls:
 
     def call_changed(self, number: int) -> None:
         """A tool call has another state, be it one of this session or not."""
-        if (call := self._running.get(number)) is not None:
-            call.changed()
-            if call.ended:
-                del self._running[number]
+        call = self._running.get(number)
+        if call is None:
+            return
+        if not self._context.asks(number):
+            self._asked.discard(number)
+        elif number not in self._asked:
+            self._asked.add(number)
+            if len(self._asked) > MOST_WAITING:  # calls may come all at once
+                call.decline(TOO_MANY)
+        call.changed()
+        if call.ended:
+            del self._running[number]
+            self._asked.discard(number)
 
     def decline(self, number: int, words: str) -> None:
         """See `mcphost.host.agents.served.ServedPort`."""

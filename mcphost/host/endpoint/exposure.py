@@ -10,11 +10,17 @@ from mcphost.config import Config
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.names import ExposedNames, ExposedUris, aliases
+from mcphost.json_values import as_dict
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
 from mcphost.protocol.models.prompts import Prompt
 from mcphost.protocol.models.tools import Tool
 
 Json = dict[str, Any]
 
+INSTRUCTIONS: Final = 32_000
+"""Characters of the instructions of all servers: they are in the agent's context all the time."""
+
+_LISTED: Final = ("tools", "prompts", "resources")
 _NAMED: Final = (CatalogKind.TOOLS, CatalogKind.PROMPTS)
 
 
@@ -41,6 +47,30 @@ class Exposure:
     def definitions(self, kind: CatalogKind) -> Sequence[tuple[str, Json]]:
         """The definitions of a kind, each with its entry; as the servers wrote them but for names."""
         return self._definitions[kind]
+
+    @cached_property
+    def capabilities(self) -> Json:
+        """The capabilities that are kept: those of the servers. One that was never ready may have all lists."""
+        known = map(self._known.get, self._servers.values())
+        declared = [{kind: {} for kind in _LISTED} if each is None else each.capabilities for each in known]
+        offered: Json = {kind: {"listChanged": True} for kind in _LISTED if any(kind in each for each in declared)}
+        if any(as_dict(each.get("resources")).get("subscribe") for each in declared):
+            offered["resources"]["subscribe"] = True
+        offered |= {name: {} for name in ("logging", "completions") if any(name in each for each in declared)}
+        if "tools" in offered:
+            offered["extensions"] = {TASKS_EXTENSION: {}}
+        if any("tasks" in each for each in declared):
+            offered["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+        return offered
+
+    @cached_property
+    def instructions(self) -> str:
+        """The instructions of all servers; those of several are headed by their names."""
+        known = [(entry, self._known.get(server)) for entry, server in self._servers.items()]
+        texts = [(entry, each.introduction.instructions) for entry, each in known if each is not None]
+        if len(self._servers) == 1:
+            return "".join(text or "" for _, text in texts)[:INSTRUCTIONS]
+        return "\n\n".join(f"# {entry}\n\n{text}" for entry, text in texts if text)[:INSTRUCTIONS]
 
     @cached_property
     def uris(self) -> ExposedUris:

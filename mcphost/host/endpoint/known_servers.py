@@ -41,7 +41,7 @@ class KnownServers:
         self._changed: Callable[[str, CatalogKind, Sequence[Any]], None] = lambda server, kind, before: None
         self._known: dict[str, KnownServer] = {}
         self.version = 0
-        """Grows with each change of any item."""
+        """Grows with each change."""
         bus.observe(self._learn_of, ServerChanged)
         bus.observe(self._learn_of, ToolsChanged)
         bus.observe(self._learn_of, ResourcesChanged)
@@ -68,7 +68,10 @@ class KnownServers:
         session, known = connection.session, self._known.get(server)
         if known is None:
             known = self._known[server] = KnownServer(session.revision, session.server)
-        known.revision, known.introduction = session.revision, session.server
+            self.version += 1
+        if known.introduction is not session.server or known.revision is not session.revision:
+            known.revision, known.introduction = session.revision, session.server
+            self.version += 1
         for kind in CatalogKind:
             self._take(known, connection, kind)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -29,7 +29,7 @@ from mcphost.host.endpoint.subscriptions import EndpointSubscriptions
 from mcphost.host.endpoint.translation import Translation, of_this_leg
 from mcphost.host.internal_error import internal_error
 from mcphost.json_values import as_dict, as_text, dicts_in
-from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAKE, TASKS_EXTENSION, Revision
+from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAKE, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
@@ -52,9 +52,6 @@ ANNOUNCE_SECONDS: Final = 0.1
 
 PAGE_ITEMS: Final = 200
 """Items of a page: with the longest definitions still a message that clients take."""
-
-INSTRUCTIONS: Final = 32_000
-"""Characters of the instructions of all servers: they are in the agent's context all the time."""
 
 LISTS: Final[Mapping[str, tuple[CatalogKind, str]]] = {
     "tools/list": (CatalogKind.TOOLS, "tools"),
@@ -88,6 +85,7 @@ class EndpointSession(ServedContent):
         self._closed = False
         self._holder: Holder | None = None
         """The session as a holder of servers, once it has used one."""
+        self._chosen: tuple[Config, Sequence[str]] | None = None
         self._exposed: tuple[object, Config, Exposure] | None = None
         self._asking: ServedRequest | None = None
         """The last request in which the agent may be asked."""
@@ -179,16 +177,17 @@ class EndpointSession(ServedContent):
     @property
     def entries(self) -> Sequence[str]:
         """The entries of the configuration that this agent may use, in their order."""
-        config = self._config
-        chosen = self.options.servers
-        return [name for name, entry in config.servers.items() if (name in chosen if chosen else entry.enabled)]
-
-    @property
-    def _config(self) -> Config:
         config = self._context.config()
+        if self._chosen is None or self._chosen[0] is not config:
+            self._chosen = config, tuple(self._entries(config))
+        return self._chosen[1]
+
+    def _entries(self, config: Config) -> Iterator[str]:
+        chosen = self.options.servers
         with suppress(ConfigError):  # the profile is gone since the session began
-            return in_profile(config, self.options.profile)[0]
-        return config.model_copy(update={"servers": {}})
+            for name, entry in in_profile(config, self.options.profile)[0].servers.items():
+                if name in chosen if chosen else entry.enabled:
+                    yield name
 
     @property
     def _exposure(self) -> Exposure:
@@ -203,7 +202,8 @@ class EndpointSession(ServedContent):
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         identity = {"name": NAME, "title": NAME, "version": self._context.version}
-        return ServerIntroduction(identity, self._capabilities(), self._instructions())
+        kept = {"resources": {}} if self._results.shortens else {}  # where large results can be read
+        return ServerIntroduction(identity, kept | self._exposure.capabilities, self._exposure.instructions)
 
     def prepare(self, then: Callable[[], None]) -> None:
         if all(self._known.get(self.server_of(entry)) for entry in self.entries):
@@ -277,40 +277,6 @@ class EndpointSession(ServedContent):
         changed = any(listed != self._exposure.definitions(each) for each, listed in seen)
         if changed and self._session is not None:
             self._session.list_changed(kind)
-
-    # The introduction.
-
-    def _capabilities(self) -> Json:
-        known = [self._known.get(self.server_of(entry)) for entry in self.entries]
-        declared = [
-            {"tools": {}, "prompts": {}, "resources": {}} if each is None else each.capabilities for each in known
-        ]
-        offered: Json = {}
-        for kind in ("tools", "prompts", "resources"):
-            if any(kind in each for each in declared):
-                offered[kind] = {"listChanged": True}
-        if self._results.shortens:
-            offered.setdefault("resources", {})
-        if any(as_dict(each.get("resources")).get("subscribe") for each in declared):
-            offered["resources"]["subscribe"] = True
-        for name in ("logging", "completions"):
-            if any(name in each for each in declared):
-                offered[name] = {}
-        if "tools" in offered:
-            offered["extensions"] = {TASKS_EXTENSION: {}}
-        if any("tasks" in each for each in declared):
-            offered["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-        return offered
-
-    def _instructions(self) -> str:
-        texts = [
-            (entry, known.introduction.instructions or "")
-            for entry in self.entries
-            if (known := self._known.get(entry))
-        ]
-        if len(self.entries) == 1:
-            return "".join(text for _, text in texts)[:INSTRUCTIONS]
-        return "\n\n".join(f"# {entry}\n\n{text}" for entry, text in texts if text)[:INSTRUCTIONS]
 
     # Lists.
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
+from mcphost.host.consent.approvals import Gate
 from mcphost.host.consent.questions import Answer
 from mcphost.host.endpoint import calls
 from mcphost.host.events import CallChanged
@@ -19,7 +21,7 @@ from mcphost.serving.agents import AgentLimits
 from mcphost.serving.gate_answers import OVERDUE
 from mcphost.serving.negotiation import RpcError
 from mcphost.serving.served_request import ServedRequest
-from tests.host.conftest import NO, YES, ScriptedApprover, Waiting
+from tests.host.conftest import NO, YES, FileStore, ScriptedApprover, Waiting
 from tests.host.endpoint.rig import ALL, ERAS, EndpointRig, ServerContent, rig, says, texts
 
 pytestmark = pytest.mark.asyncio
@@ -377,3 +379,24 @@ async def test_muting_declines_what_waits() -> None:
         await waiting.asked.wait()
         running.host.agents.decline_all(running.host.agents.sessions[0].number)
         assert "declines everything" in texts((await agent.answer(key))["result"])[0]
+
+
+async def test_an_agent_cannot_have_any_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "MOST_WAITING", 2)
+    waiting = [Waiting() for _ in range(3)]
+    approver = ScriptedApprover(*waiting)
+    async with rig({"rock": ServerContent(lamp=says("lit"))}, policy=ASK, approver=approver) as running:
+        agent = await running.agent()
+        keys = [agent.start("tools/call", {"name": "lamp", "arguments": {"a": number}}) for number in range(3)]
+        assert texts((await agent.answer(keys[2]))["result"]) == [calls.TOO_MANY]
+        assert len(approver.questions) == 2
+
+
+async def test_without_a_screen_a_refusal_names_the_command_that_allows(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    approver = AbsentApprover(DeclinedCalls(store), ("mcphost", "allow"), store.alarms.append)
+    async with rig({"rock": ServerContent(lamp=says("lit"))}, policy=ASK, approver=approver) as running:
+        agent = await running.agent()
+        assert "allow this tool beforehand: mcphost allow rock:lamp" in texts(await agent.call("lamp"))[0]
+    (declined,) = DeclinedCalls(store).all()
+    assert (declined.server, declined.tool, declined.gate) == ("rock", "lamp", Gate(agent="claude-code"))
