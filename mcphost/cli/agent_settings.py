@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcphost.cli.commands.tap import environment_of
+from mcphost.cli.screen_socket import environment_of
 from mcphost.cli.settings import FoundSettings, find, settings_for_screen, users_settings
 from mcphost.config import ConfigLocation
 from mcphost.errors import ConfigError

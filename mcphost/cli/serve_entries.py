@@ -10,13 +10,13 @@ from typing import Final
 
 from mcphost.cli.addresses import own_port
 from mcphost.cli.agent_settings import agent_settings
-from mcphost.cli.commands.tap import environment_of
 from mcphost.cli.commands.wrapping import wrap_command
 from mcphost.cli.output import Outcome, is_terminal, remark
 from mcphost.cli.parser import did_you_mean
 from mcphost.cli.run import finish, run
+from mcphost.cli.screen_socket import environment_of
 from mcphost.composition import is_ad_hoc, secret_items, select
-from mcphost.composition.bearers import Bearers
+from mcphost.composition.bearers import Bearers, BearerTokens
 from mcphost.config import LoadedConfig, ServerConfig, state_folder
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, UnknownName, UsageError
@@ -80,20 +80,21 @@ def served_names(loaded: LoadedConfig, servers: Sequence[str], profile: str | No
 
 def revoke(options: Namespace) -> int:
     """Delete the token of an agent. Raises UnknownName if it has none."""
-    return finish(run(_revoke(options.revoke, bearers_of(environment_of(options)))))
+    env = environment_of(options)
+    return finish(run(_revoke(options.revoke, tokens_of(env), StateStore(state_folder(env), remark))))
 
 
-def bearers_of(env: Mapping[str, str]) -> Bearers:
+def tokens_of(env: Mapping[str, str]) -> BearerTokens:
     """The tokens of agents. Raises ConfigError where there is no keychain for them."""
     items = secret_items(env)
     if items is None:
         raise ConfigError(NO_KEYCHAIN)
-    return Bearers(StateStore(state_folder(env), remark), items)
+    return BearerTokens(StateStore(state_folder(env), remark), items)
 
 
-async def _revoke(agent: str, bearers: Bearers) -> Outcome:
-    if not await bearers.revoke(agent):
-        known = ", ".join(sorted(bearers.agents()))
+async def _revoke(agent: str, tokens: BearerTokens, store: StateStore) -> Outcome:
+    if not await tokens.revoke(agent):
+        known = ", ".join(sorted(Bearers(store).agents()))
         there = f"agents with one: {known}" if known else "no agent has one"
         raise UnknownName(f"{show_line(agent)!a} has no token; {there}")
     return Outcome(remarks=(f"the token of {show_line(agent)} is deleted; the address refuses it from now on",))
@@ -102,7 +103,7 @@ async def _revoke(agent: str, bearers: Bearers) -> Outcome:
 async def _address_entries(host: KnownHost, names: Sequence[str], options: Namespace) -> Outcome:
     if not (agent := options.agent or _name_of(host)):
         raise UsageError("name the agent that gets the token: --as AGENT")
-    token = await bearers_of(environment_of(options)).token(agent)
+    token = await tokens_of(environment_of(options)).token(agent)
     base = f"http://127.0.0.1:{own_port(options.http)}/mcp"
     headers = {"Authorization": f"Bearer ${{{TOKEN}}}"}
     entries = {

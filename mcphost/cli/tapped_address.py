@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from mcphost.cli.addresses import address_of, own_port
-from mcphost.cli.commands.tap import observer_of
+from mcphost.cli.observing import observer_of
 from mcphost.cli.output import Exit, Signalled, remark
 from mcphost.cli.run import run
 from mcphost.composition.tapped_address import TappedAddress

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mcphost.config.gated import GatedProgram
+from mcphost.config.state import StateStore
 from mcphost.host.agents.connected import ConnectedAgent
 from mcphost.host.agents.kernel_facts import agent_of, caller_of
 from mcphost.host.agents.service import Introduction, as_json
@@ -24,12 +25,12 @@ async def listen_for_agents(host: Host, path: Path, state: Path) -> None:
     def report(text: str) -> None:
         host.logs.warn("", text)
 
-    await AgentListener(path, state / "agents.sock", _Handler(host), report).run()
+    await AgentListener(path, state / "agents.sock", _Handler(host, state, report), report).run()
 
 
 class _Handler:
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, host: Host, state: Path, report: Callable[[str], None]) -> None:
+        self._host, self._state, self._report = host, state, report
 
     async def open(self, hello: link.Hello, pid: int, connection: LinkConnection) -> _Session:
         program = GatedProgram(
@@ -47,21 +48,30 @@ class _Handler:
         return _Session(await self._host.agents.connect(introduction, pid, _Port(connection)))
 
     async def serve(self, hello: link.Hello, pid: int) -> ServedConnection:
+        if hello.role == "http":
+            return await self._address(hello)
         from mcphost.composition.endpoint import ServedStream  # late: most screens serve no agent
 
         caller = await asyncio.to_thread(caller_of, pid)
         agent = agent_of(caller, hello.given or "")
-        options = EndpointOptions(
-            agent,
-            tuple(hello.servers),
-            hello.profile,
-            "here" if hello.questions == "here" else "agent",
-            hello.approve,
-        )
+        options = EndpointOptions(agent, tuple(hello.servers), hello.profile, _side(hello.questions), hello.approve)
         return ServedStream(self._host.endpoint, options)
+
+    async def _address(self, hello: link.Hello) -> ServedConnection:
+        from mcphost.composition.bearers import Bearers  # late: few screens have an address
+        from mcphost.composition.served_address import AddressChoice, ServedAddress
+
+        choice = AddressChoice(tuple(hello.servers), hello.profile, _side(hello.questions), hello.approve)
+        served = ServedAddress(self._host.endpoint, choice, Bearers(StateStore(self._state, self._report)))
+        await served.open(hello.port)
+        return served
 
     def agents(self) -> Sequence[dict[str, Any]]:
         return [as_json(session) for session in self._host.agents.sessions]
+
+
+def _side(questions: str) -> Literal["agent", "here"]:
+    return "here" if questions == "here" else "agent"
 
 
 class _Port:

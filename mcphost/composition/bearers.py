@@ -22,15 +22,40 @@ TOKEN_BYTES: Final = 32
 
 
 class Bearers:
-    """One token for each agent."""
+    """The agents that have a token. All methods raise ConfigError for a file that cannot be read."""
 
-    def __init__(self, store: StateStore, items: SecretItems) -> None:
-        self._store, self._items = store, items
+    def __init__(self, store: StateStore) -> None:
+        self.store = store
         self._digests: Mapping[str, str] = {}
         self._version: object = None
 
+    def agents(self) -> frozenset[str]:
+        self._refresh()
+        return frozenset(self._digests)
+
+    def agent_of(self, token: str) -> str | None:
+        """The agent that has this token; None for any other text."""
+        self._refresh()
+        digest, found = _digest(token), None
+        for agent, known in self._digests.items():  # all of them, so that the time says nothing
+            found = agent if compare_digest(known, digest) else found
+        return found
+
+    def _refresh(self) -> None:
+        # On the event loop: the file has a line for each agent, and is read only after it was written.
+        version = self.store.version(BEARERS)
+        if version != self._version:
+            self._digests, self._version = _digests_in(self.store.read(BEARERS)), version
+
+
+class BearerTokens:
+    """Makes tokens, one for each agent. All methods raise ConfigError where keychain or file cannot be used."""
+
+    def __init__(self, store: StateStore, items: SecretItems) -> None:
+        self._store, self._items = store, items
+
     async def token(self, agent: str) -> str:
-        """The agent's token, which is made if it has none. Raises ConfigError."""
+        """The agent's token, which is made if it has none."""
         try:
             server_name(agent)
         except ValueError as error:
@@ -44,35 +69,17 @@ class Bearers:
         return token
 
     async def revoke(self, agent: str) -> bool:
-        """Refuse the agent's token from now on, and delete it; False if it has none. Raises ConfigError."""
-        known = agent in await asyncio.to_thread(lambda: _digests_in(self._store.read(BEARERS)))
+        """Refuse the agent's token from now on, and delete it; False if it has none."""
+        known = await asyncio.to_thread(lambda: agent in _digests_in(self._store.read(BEARERS)))
         await asyncio.to_thread(self._store.update, BEARERS, lambda data: _with(data, agent, None))
-        if stored := await self._items.read(_item(agent)) is not None:
+        stored = await self._items.read(_item(agent)) is not None
+        if stored:
             await self._items.delete(_item(agent))
         return known or stored
 
     async def check(self) -> None:
-        """Raise ConfigError where the keychain cannot be used."""
+        """Find out whether the keychain can be used."""
         await self._items.read(_item(""))
-
-    def agents(self) -> frozenset[str]:
-        """The agents that have a token. Raises ConfigError."""
-        self._refresh()
-        return frozenset(self._digests)
-
-    def agent_of(self, token: str) -> str | None:
-        """The agent that has this token; None for any other text. Raises ConfigError."""
-        self._refresh()
-        digest, found = _digest(token), None
-        for agent, known in self._digests.items():  # all of them, so that the time says nothing
-            found = agent if compare_digest(known, digest) else found
-        return found
-
-    def _refresh(self) -> None:
-        # On the event loop: the file has a line for each agent, and is read only after it was written.
-        version = self._store.version(BEARERS)
-        if version != self._version:
-            self._digests, self._version = _digests_in(self._store.read(BEARERS)), version
 
 
 def _item(agent: str) -> str:

@@ -1,4 +1,4 @@
-"""Joins the ways to mcphost as a server, which are streams and an address, with the sessions of the host's endpoint."""
+"""Joins streams of agents with the sessions of the host's endpoint."""
 
 from __future__ import annotations
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from mcphost.cli.commands.tap import environment_of, name_of, observer_of
+from mcphost.cli.commands.tap import name_of
+from mcphost.cli.observing import observer_of
+from mcphost.cli.screen_socket import environment_of
 from mcphost.shim import LineFilter, Shim, StartFailure
 
 TYPE_CHECKING = False

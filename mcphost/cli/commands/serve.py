@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 
-from mcphost import __version__
 from mcphost.cli.between import SERVE
-from mcphost.cli.commands.tap import environment_of
+from mcphost.cli.screen_socket import ANSWER, hello_of, socket_of
 from mcphost.shim import GRACE, open_socket, read, say_hello, write_all
 
 TYPE_CHECKING = False
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
     from typing import BinaryIO, Final
-
-ANSWER: Final = 15.0
-"""Seconds for the screen's welcome: it asks the kernel who the agent is, and may have much else to do."""
 
 ENDED: Final = 3
 """The exit code where the screen has ended, or does not serve this agent."""
@@ -33,13 +28,13 @@ def run_serve(options: Namespace) -> int:
         return entries.print_entries(options) if options.print is not None else entries.revoke(options)
     if options.http is None and (code := run_through_screen(options)) is not None:
         return code
-    from mcphost.cli import serving  # late: a screen serves without
-
     if options.http is not None:
-        from mcphost.errors import NotDone
+        from mcphost.cli.serving_address import serve_address  # late: the HTTP library takes long to import
 
-        raise NotDone("--http is not there yet")
-    return serving.serve_agent(options)
+        return serve_address(options)
+    from mcphost.cli.serving import serve_agent  # late: a screen serves without
+
+    return serve_agent(options)
 
 
 def run_early(words: Sequence[str]) -> int | None:
@@ -92,30 +87,6 @@ def run_through_screen(options: Namespace) -> int | None:
     for name in ("SIGINT", "SIGTERM"):  # the end of the connection says it all
         signal.signal(signal.Signals[name], signal.SIG_DFL)
     return _pump(connection, lines)
-
-
-def socket_of(options: Namespace) -> str:
-    """The path of the screen's socket; empty where there can be none."""
-    from mcphost.errors import ConfigError
-    from mcphost.places import socket_path
-
-    try:
-        return str(socket_path(environment_of(options)))
-    except ConfigError:
-        return ""
-
-
-def hello_of(role: str, options: Namespace, **more: object) -> bytes:
-    """The first message to the screen."""
-    import json  # late: only a screen needs it
-    from time import time
-
-    fields = {
-        "type": "hello", "mcphost": 1, "role": role, "as": options.agent, "pid": os.getpid(), "ppid": os.getppid(),
-        "cwd": os.getcwd(), "started": time(), "version": __version__, "servers": list(options.servers),
-        "profile": options.profile, "questions": options.questions, "approve": options.approve, **more,
-    }  # fmt: skip
-    return json.dumps(fields).encode() + b"\n"
 
 
 def _pump(connection: socket.socket, lines: BinaryIO) -> int:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from mcphost import __version__
-from mcphost.shim import Observer, Shim, StartFailure
+from mcphost.cli.observing import observer_of
+from mcphost.shim import Shim, StartFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Collection, Mapping
-
-    from mcphost.shim import CopiedLine
 
 
 def run_tap(options: Namespace) -> int:
@@ -69,98 +66,3 @@ def _obey(line: bytes, shim: Shim) -> None:
         return
     if ends:
         shim.end()
-
-
-def observer_of(
-    role: str,
-    name: str,
-    shim: Shim,
-    options: Namespace,
-    more: Mapping[str, object] = {},
-    after: Callable[[], bytes] = bytes,
-    headers: Collection[str] = (),
-) -> Observer:
-    """The observer of a shim, which reports to the screen as ``role``, with ``more`` in its first message.
-
-    ``after`` returns the lines that follow that message; ``headers`` are values that are masked in the record.
-    """
-    from time import time  # late: the program starts before
-
-    started, env = time(), environment_of(options)
-    into: str | None = getattr(options, "into", None)
-
-    def hello() -> bytes:
-        import json  # late: only a screen needs it
-
-        fields = {
-            "type": "hello", "mcphost": 1, "role": role, "name": name, "as": options.agent, "pid": os.getpid(),
-            "ppid": os.getppid(), "command": shim.command, "url": None, "cwd": os.getcwd(), "started": started,
-            "child": shim.child, "version": __version__, **more,
-        }  # fmt: skip
-        return json.dumps(fields).encode() + b"\n" + after()
-
-    said = set[str]()
-
-    def note(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            sys.stderr.write(f"mcphost {role}: {text}\n")
-            sys.stderr.flush()
-
-    def path() -> str:
-        from mcphost.errors import ConfigError  # late: the program starts before
-        from mcphost.places import socket_path
-
-        try:
-            return str(socket_path(env))
-        except ConfigError as error:
-            note(f"no screen is looked for: {error}")
-            return ""
-
-    def record() -> Callable[[CopiedLine | None], None]:
-        return _record(name, started, shim, into, env, headers, note)
-
-    return Observer(hello, path, record, always=into is not None)
-
-
-def environment_of(options: Namespace) -> Mapping[str, str]:
-    """The environment in which mcphost finds its own files; the program's stays as it is."""
-    named = {"MCPHOST_CONFIG": options.config, "MCPHOST_STATE_DIR": options.state}
-    return {**os.environ, **{name: value for name, value in named.items() if value}}
-
-
-def _record(
-    name: str,
-    started: float,
-    shim: Shim,
-    into: str | None,
-    env: Mapping[str, str],
-    headers: Collection[str],
-    note: Callable[[str], None],
-) -> Callable[[CopiedLine | None], None]:
-    from pathlib import Path  # late: these load only once there is something to write
-
-    from mcphost.errors import ConfigError
-    from mcphost.host.traffic.spool import Spool, mask_of, spool_path
-    from mcphost.places import state_path
-
-    def failed(error: OSError) -> None:
-        note(f"what passes is not recorded: cannot write {error.filename or into!a}: {error.strerror or error}")
-
-    try:
-        path = Path(into) if into else spool_path(state_path(env), name, started, os.getpid())
-    except ConfigError as error:
-        note(f"what passes is not recorded: {error}")
-        return lambda line: None
-    except OSError as error:
-        failed(error)
-        return lambda line: None
-    spool = Spool(path, name, mask_of(os.environ, shim.command, headers), failed)
-
-    def write(line: CopiedLine | None) -> None:
-        if line is None:
-            spool.flush()
-        else:
-            spool.add(line.source, line.time, line.data, line.size, line.dropped)
-
-    return write
