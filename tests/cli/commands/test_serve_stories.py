@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -19,6 +20,7 @@ from mcphost.composition.agents import listen_for_agents
 from tests.cli.conftest import entry
 from tests.conftest import Until
 from tests.host.endpoint.rig import EndpointRig, ServerContent, rig, says
+from tests.whole.keychain_file import KeychainFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="it has no Unix sockets")]
 
@@ -81,10 +83,10 @@ async def serve(folder: Path) -> AsyncIterator[Serve]:
     (folder / "config.toml").write_text(entry("echo"))
     own = {"MCPHOST_CONFIG": str(folder / "config.toml"), "MCPHOST_STATE_DIR": str(folder), "MCPHOST_KEYCHAIN": "off"}
 
-    async def start(*words: str, **more: str) -> Served:
+    async def start(*words: str, program: str = "mcphost", **more: str) -> Served:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mcphost", "serve", *words,
+            sys.executable, "-m", program, "serve", *words,
             stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **own, **more},
         )  # fmt: skip
         started.append(Served(process))
@@ -155,3 +157,27 @@ async def test_it_may_offer_nothing_without_a_screen(folder: Path, serve: Serve)
     assert "mcphost is not running" in (await agent.open())["result"]["instructions"]
     assert (await agent.ask("tools/list"))["result"]["tools"] == []
     assert await agent.end() == 0
+
+
+async def test_an_address_is_the_screens_while_the_command_runs(folder: Path, serve: Serve, until: Until) -> None:
+    shelf = KeychainFile(folder / "items.shelf")
+    at_any_port = {"program": KeychainFile.PROGRAM, "MCPHOST_KEYCHAIN": "", **shelf.env}
+
+    async def first_words(process: Served) -> str:
+        assert process.process.stderr is not None
+        words = b""
+        while b"until ctrl+c" not in words:
+            words = await process.process.stderr.readline()
+            assert words, await process.words()
+        return words.decode()
+
+    async with screen(folder, until):
+        through = await serve("--http", "127.0.0.1:0", **at_any_port)
+        assert "mcphost's screen serves agents at http://127.0.0.1:" in await first_words(through)
+    assert await through.process.wait() == 3
+    assert "mcphost's screen has ended, and the address with it" in await through.words()
+
+    alone = await serve("--http", "127.0.0.1:0", "echo", **at_any_port)
+    assert "agents are served at http://127.0.0.1:" in await first_words(alone)
+    alone.process.send_signal(signal.SIGINT)
+    assert await alone.process.wait() == 0
