@@ -31,12 +31,13 @@ from mcphost.protocol.wire.headers import (
     parameter_headers_of,
     read_annotations,
 )
+from mcphost.protocol.wire.jsonrpc import encode_value
 from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in_steps
 from mcphost.serving.client_state import ClientState
 from mcphost.serving.event_streams import EventStore, EventStream
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, declaration_in, has_metadata
 from mcphost.serving.served_request import Json, RequestKey
-from mcphost.serving.session import ServedContent, ServerSession, SessionHandle, encoded
+from mcphost.serving.session import ServedContent, ServerSession, SessionHandle
 from mcphost.serving.time_limits import Expiry
 from mcphost.time_slices import in_turns
 from mcphost.transports.base import MessageObserver
@@ -148,7 +149,7 @@ class _HandshakeSession:
             stream.end()
 
     def _write(self, message: Any, about: RequestKey | None) -> None:
-        data = encoded(message)
+        data = encode_value(message)
         if self._observer is not None:
             self._observer.sent(data)
         stream, is_answer = self.answering.get(about) if about is not None else None, _is_answer(message)
@@ -364,7 +365,7 @@ class HttpListener:
 
         def write(sent: Any, about: RequestKey | None) -> None:
             nonlocal status
-            data = encoded(sent)
+            data = encode_value(sent)
             if modern.observer is not None:
                 modern.observer.sent(data)
             answers = _is_answer(sent)
@@ -542,7 +543,7 @@ def _decoded(value: str | None) -> str | None:
 
 def _failure(error: RpcError, key: Any = None) -> web.Response:
     key = key if type(key) in (int, str) else None
-    return _json_response(encoded({"jsonrpc": "2.0", "id": key, "error": error.as_object()}), 400)
+    return _json_response(encode_value({"jsonrpc": "2.0", "id": key, "error": error.as_object()}), 400)
 
 
 def _json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -7,7 +7,6 @@ Specification: basic/lifecycle, basic/utilities, server; 2026-07-28 basic/patter
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -483,10 +482,6 @@ class ServerSession:
 
 def _nothing() -> None:
     pass
-
-
-def encoded(message: Any) -> bytes:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _asked_by(message: Any) -> RequestKey | None:

@@ -16,9 +16,10 @@ from typing import Any, Final
 from mcphost.protocol.display import size_text
 from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.wire.framing import LineFramer, Overlong
+from mcphost.protocol.wire.jsonrpc import encode_value
 from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse_in_steps
 from mcphost.serving.served_request import RequestKey
-from mcphost.serving.session import ServerSession, Write, encoded
+from mcphost.serving.session import ServerSession, Write
 from mcphost.time_slices import TimeSlice, in_turns
 from mcphost.transports.base import MessageObserver
 
@@ -102,7 +103,7 @@ class _LineWriter:
     def write(self, message: Any, about: RequestKey | None) -> None:
         if self.fault or self._writer.is_closing():
             return
-        line = encoded(message)
+        line = encode_value(message)
         self._writer.write(line + b"\n")
         if self._observer is not None:
             self._observer.sent(line)

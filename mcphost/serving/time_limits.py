@@ -48,6 +48,8 @@ class Expiry(Generic[_Item]):
         self._timer: Timer | None = None
 
     def add(self, item: _Item) -> None:
+        """Let an item last from now on."""
+        self._due.pop(item, None)
         self._due[item] = self._timers.time() + self._seconds
         self._arm()
 

@@ -160,6 +160,18 @@ async def test_a_cancelled_pump_closes_the_session() -> None:
         assert (task.cancelled(), wire.rig.told) == (True, ["closed"])
 
 
+async def test_content_can_disconnect_the_client() -> None:
+    async with serving() as (wire, task):
+        await wire.open()
+        wire.ask(1, "tools/call", name="t")
+        wire.ask(2, "ping")
+        await wire.next()
+        wire.rig.session.disconnect()
+        assert await ended(task) == stream_pump.DISCONNECTED
+        assert (wire.rig.begun[0].over, wire.rig.told) == (True, ["closed"])
+        assert await wire.reader.read() == b""
+
+
 @server("SSTDIO-02")
 @pytest.mark.parametrize("kind", ["pipe", "file"])
 async def test_own_streams_leave_nothing_else_to_stdout(kind: str, tmp_path: Any) -> None:

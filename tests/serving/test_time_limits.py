@@ -28,6 +28,16 @@ def test_no_timer_is_set_while_nothing_is_open() -> None:
     assert timers.waiting == []
 
 
+def test_an_item_that_is_added_again_lasts_longer() -> None:
+    timers, ended = ManualTimers(), list[str]()
+    expiry = Expiry(timers, 10, ended.append)
+    for name in "aba":
+        expiry.add(name)
+        timers.advance(4)
+    timers.advance(4)
+    assert ended == ["b"]
+
+
 def test_an_item_may_be_added_when_one_ends() -> None:
     timers = ManualTimers()
     ended = list[str]()
