@@ -14,7 +14,8 @@ import pytest_asyncio
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.endpoint.context import EndpointOptions
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
-from mcphost.serving.session import ServerSession, encoded
+from mcphost.protocol.wire.jsonrpc import encode_value
+from mcphost.serving.session import ServerSession
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost
 from tests.whole.peers import everything, fastmcp, meeting, sdk
@@ -155,7 +156,7 @@ async def direct(command: list[str], revision: str) -> AsyncIterator[ScriptedAge
 async def served(host: RecordingHost, revision: str) -> AsyncIterator[ScriptedAgent]:
     """An agent to which this host is the server."""
     endpoint = host.endpoint.open(EndpointOptions(AgentFacts("scripted-agent", given="scripted-agent"), alone=True))
-    session = ServerSession(endpoint, lambda message, about: agent.receive(encoded(message)))
+    session = ServerSession(endpoint, lambda message, about: agent.receive(encode_value(message)))
     agent = ScriptedAgent(session.receive, revision)
     endpoint.attach(session)
     try:
