@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Literal
 
-Unit = Literal["s", "MB"]
+Unit = Literal["s", "MB", ""]
 
 
 @dataclass(frozen=True, slots=True)

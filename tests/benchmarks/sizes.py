@@ -57,6 +57,7 @@ class Sizes:
     tapped: int = 100_000_000
     """Bytes that a tap carries in one run."""
     idle_taps: int = 50
+    agents: int = 20
     idle_servers: int = 50
     idle_tools: int = 100
     """Tools of each of those servers."""
@@ -93,6 +94,7 @@ TINY = Sizes(
     web_logs=50,
     tapped=120_000,
     idle_taps=2,
+    agents=2,
     idle_servers=2,
     idle_tools=3,
     idle_seconds=0.1,

@@ -51,6 +51,8 @@ def _value(samples: tuple[Sample, ...], unit: Unit) -> str:
         return "-"
     if unit == "MB":
         return f"{value:.1f} MB"
+    if not unit:
+        return f"{value:.0f}"
     for factor, name in ((1.0, "s"), (1e3, "ms")):
         if value * factor >= 1:
             return f"{value * factor:.2f} {name}"

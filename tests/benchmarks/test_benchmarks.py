@@ -10,7 +10,20 @@ from tests.benchmarks.table import text_of
 from tests.benchmarks.works import WORKS
 
 SEVERAL = {"large": 4, "flood": 7, "typing": 6, "chat": 8, "hidden": 6, "palette": 4} | dict.fromkeys(
-    ("web", "web-parallel", "official", "filter", "sorting", "history", "between", "tap-start", "taps", "served"), 2
+    (
+        "web",
+        "web-parallel",
+        "official",
+        "filter",
+        "sorting",
+        "history",
+        "between",
+        "tap-start",
+        "taps",
+        "served",
+        "shared",
+    ),
+    2,
 )
 """The number of rows of each work that has more than one."""
 

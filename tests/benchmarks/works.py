@@ -18,6 +18,7 @@ from tests.benchmarks import (
     process_works,
     screen_works,
     serve_works,
+    sharing_works,
     web_works,
     wire_works,
 )
@@ -63,6 +64,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "tap-start": agent_works.program_starts,
     "taps": agent_works.idle_taps,
     "served": serve_works.served_calls,
+    "shared": sharing_works.shared_servers,
 }
 
 
