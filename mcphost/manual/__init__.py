@@ -15,6 +15,7 @@ TOPICS: Final = (
     "consent",
     "saved-calls",
     "agents",
+    "serve",
     "chat",
     "sign-in",
     "command-line",

@@ -202,6 +202,7 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("import", "source"): _hosts,
     ("export", "host"): _hosts,
     ("export", "names"): _servers,
+    ("serve", "print"): _hosts,
     ("remove", "server"): _servers,
     ("allow", "tool"): _allowable,
     ("wrap", "host"): _hosts,

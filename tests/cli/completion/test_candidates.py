@@ -61,6 +61,8 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("allow ''", ["web:get", "git:git_log", "git:git_status"]),
         ("allow web:get --agent claude", CLAUDE),
         ("wrap claude", CLAUDE),
+        ("serve g", ["git"]),
+        ("serve --print claude", CLAUDE),
         ("unwrap codex ''", ["git"]),
         ("unwrap cursor ''", []),
         ("--config other.toml check ''", ["elsewhere"]),
