@@ -8,6 +8,7 @@ Specification: server/tools; 2025-11-25 basic/utilities/tasks; extensions/tasks.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from math import inf
@@ -36,6 +37,9 @@ from mcphost.serving.served_request import Json, RequestKey, ServedRequest
 
 GRANT_SECONDS: Final = 600.0
 """A late decision counts for the repeat of its call: an agent repeats at once, or the user no longer knows of it."""
+
+LAPSED: Final = "the agent's time is over"
+"""The rule by which a call does not run that was allowed too long ago."""
 
 KEPT_CALLS: Final = 64
 """Calls that were answered before their decision; the oldest go first."""
@@ -100,7 +104,8 @@ class EndpointCalls:
     def begin(self, request: ServedRequest, asked: AskedCall) -> None:
         """Carry a call out. Raises RpcError."""
         _check_task(request, asked.tool)
-        if (late := self._late.pop(asked.key, None)) is not None:
+        late = self._late.pop(asked.key, None) if self._late else None
+        if late is not None and not late.lapsed:
             late.wait_for(request)
             return
         if refusal := self._context.shown.refusal:
@@ -158,7 +163,7 @@ class _EndpointCall:
         self._context, self._became_late = context, late
         self._call: ToolCall
         self._heartbeat: Heartbeat | None = None
-        self._answer_at = inf
+        self._answer_at = self._doubt_at = inf
         self._timer: asyncio.TimerHandle | None = None
         self._wanted = asyncio.Event()
         """Set while the agent waits."""
@@ -169,6 +174,13 @@ class _EndpointCall:
     @property
     def ended(self) -> bool:
         return self._closed or self._call.finished.is_set()
+
+    @property
+    def lapsed(self) -> bool:
+        """True if its end is too long ago to answer a repeat."""
+        error, ended_at = self._call.error, self._call.ended_at
+        unclaimed = isinstance(error, Declined) and error.rule == LAPSED
+        return unclaimed or (ended_at is not None and time.monotonic() > ended_at + GRANT_SECONDS)
 
     @property
     def sent(self) -> bool:
@@ -247,18 +259,20 @@ class _EndpointCall:
         request.on_cancel = self.close
         now, token = self._loop.time(), _token_of(request)
         self._heartbeat = None if token is None else Heartbeat(token, now)
+        agent = self._context.agent()
+        limits = limits_of(agent.given or agent.claimed or agent.label)
         within = self._context.answer_within()
         if within is None:
-            agent = self._context.agent()
-            limits = limits_of(agent.given or agent.claimed or agent.label)
             within = limits.answer if token is None else limits.answer_with_progress
         self._answer_at = now + within
+        self._doubt_at = now + limits.silence if token is None else inf
         self._wanted.set()
         return within if within < inf else None
 
     def _wake_later(self) -> None:
         """Wake when the next sign of life or the answer is due."""
-        due = self._answer_at if self.request is not None and self.request.task_id is None else inf
+        awaited = self.request is not None and self.request.task_id is None
+        due = min(self._answer_at, self._doubt_at) if awaited else inf
         if self._heartbeat is not None:
             due = min(due, self._heartbeat.next_at)
         if due < inf:
@@ -279,6 +293,9 @@ class _EndpointCall:
             if request.task_id is None:
                 self._answer_late(request)
                 return
+        if now >= self._doubt_at:
+            self._doubt_at = inf
+            self._context.shown.doubted(self._call.number)
         if self._heartbeat is not None and now >= self._heartbeat.next_at:
             beat = self._heartbeat.beat(now)
             if beat is not None:
@@ -304,7 +321,7 @@ class _EndpointCall:
                 await self._wanted.wait()
         except TimeoutError:
             words = "the agent did not repeat the call in the time for which the decision holds"
-            raise Declined(words, by="mcphost", rule="late", reason=words) from None
+            raise Declined(words, by="mcphost", rule=LAPSED, reason=words) from None
 
     def _start_task(self, request: ServedRequest, *, wanted: bool = False) -> None:
         """Answer with a task if the client asked for one, or if it is ``wanted`` and the client takes it."""

@@ -15,7 +15,7 @@ from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.drift import Drift
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.session import EndpointSession
-from mcphost.host.events import CallChanged, CallFinished, Event, GrantsChanged
+from mcphost.host.events import CallChanged, CallFinished, Event, GrantsChanged, ServersChanged
 from mcphost.protocol.models.logging import LogLevel
 
 __all__ = ["EndpointContext", "EndpointOptions", "EndpointService"]
@@ -33,6 +33,7 @@ class EndpointService:
         self.known = KnownServers(context.servers, bus, self._changed)
         bus.observe(self._call_changed, CallChanged, CallFinished)
         bus.observe(self._approvals_changed, GrantsChanged)
+        bus.observe(self._servers_changed, ServersChanged)
 
     @property
     def sessions(self) -> Sequence[EndpointSession]:
@@ -68,7 +69,11 @@ class EndpointService:
     def _approvals_changed(self, _: GrantsChanged) -> None:
         if self._drift.approvals_changed():
             for session in self.sessions:
-                session.tools_changed()
+                session.may_have_changed(CatalogKind.TOOLS)
+
+    def _servers_changed(self, _: ServersChanged) -> None:
+        for session in self.sessions:
+            session.may_have_changed(*CatalogKind)
 
     def server_logged(self, server: str, params: Mapping[str, Any]) -> None:
         """Pass on a log message of a server: to the one session that runs a call there, or to all if none does."""

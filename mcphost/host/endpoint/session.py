@@ -202,7 +202,7 @@ class EndpointSession(ServedContent):
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         identity = {"name": NAME, "title": NAME, "version": self._context.version}
-        kept = {"resources": {}} if self._results.shortens else {}  # where large results can be read
+        kept: Json = {"resources": {}} if self._results.shortens else {}  # where large results can be read
         return ServerIntroduction(identity, kept | self._exposure.capabilities, self._exposure.instructions)
 
     def prepare(self, then: Callable[[], None]) -> None:
@@ -239,13 +239,14 @@ class EndpointSession(ServedContent):
 
     def items_changed(self, server: str, kind: CatalogKind) -> None:
         """A server's list is another now."""
-        if self._session is not None and not self._closed and self.uses(server):
-            self._announce_later(kind.capability)
+        if self.uses(server):
+            self.may_have_changed(kind)
 
-    def tools_changed(self) -> None:
-        """Other tools may be held back now."""
+    def may_have_changed(self, *kinds: CatalogKind) -> None:
+        """Other items of these kinds may be offered now."""
         if self._session is not None and not self._closed:
-            self._announce_later("tools")
+            for kind in kinds:
+                self._announce_later(kind.capability)
 
     def resource_updated(self, server: str, uri: str) -> None:
         """A resource of a server may have changed."""
@@ -340,6 +341,8 @@ class EndpointSession(ServedContent):
         self._declared = declaration.capabilities
         if not request.revision.modern or request.method in MAY_NEED_INPUT:
             self._asking = request
+        if declaration.log_level is not None and (self.level is None or declaration.log_level < self.level):
+            self.level_changed(declaration.log_level)  # for the requests of modern agents that follow, too
         if declaration.identity:
             self.shown.named(*claim_of(declaration.identity, declaration.revision.version))
 

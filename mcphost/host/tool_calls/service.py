@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.client import RequestTimeouts
+from mcphost.client.server_requests import InputRequest
 from mcphost.config import ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
@@ -211,6 +212,9 @@ class ToolCallService:
         """Have the pages visited that the server wants visited first; why it is asked about again. Raises ``error``."""
         if error.code != ErrorCode.URL_ELICITATION_REQUIRED or time > VISITS:
             raise error
+        questions = call.request.questions
+        if questions is not None and questions.takes(InputRequest("elicitation/create", {"mode": "url"})):
+            raise error  # the agent visits the pages itself
         self._registry.unmark_sent(call)
         if not await self._elicitation.visit_required(call, error.data):
             raise error

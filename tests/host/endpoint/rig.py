@@ -300,7 +300,7 @@ async def rig(
     *,
     era: str = "legacy",
     share: str | None = "all",
-    approver: ScriptedApprover | None = None,
+    approver: Any = None,
     policy: Mapping[str, Any] | None = None,
     dependencies: Mapping[str, Any] | None = None,
     **more: Any,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.host.agents.connected import TOO_MANY
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.consent.approvals import Gate
 from mcphost.host.consent.questions import Answer
@@ -388,7 +389,7 @@ async def test_an_agent_cannot_have_any_number_of_questions(monkeypatch: pytest.
     async with rig({"rock": ServerContent(lamp=says("lit"))}, policy=ASK, approver=approver) as running:
         agent = await running.agent()
         keys = [agent.start("tools/call", {"name": "lamp", "arguments": {"a": number}}) for number in range(3)]
-        assert texts((await agent.answer(keys[2]))["result"]) == [calls.TOO_MANY]
+        assert texts((await agent.answer(keys[2]))["result"]) == [TOO_MANY]
         assert len(approver.questions) == 2
 
 
@@ -400,3 +401,29 @@ async def test_without_a_screen_a_refusal_names_the_command_that_allows(tmp_path
         assert "allow this tool beforehand: mcphost allow rock:lamp" in texts(await agent.call("lamp"))[0]
     (declined,) = DeclinedCalls(store).all()
     assert (declined.server, declined.tool, declined.gate) == ("rock", "lamp", Gate(agent="claude-code"))
+
+
+@pytest.mark.usefixtures("hurried")
+async def test_a_yes_that_is_too_old_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "GRANT_SECONDS", 0)
+    waiting, content = Waiting(), ServerContent(lamp=says("lit"))
+    approver = ScriptedApprover(waiting)
+    async with rig({"rock": content}, policy=ASK, approver=approver) as running:
+        agent = await running.agent()
+        await agent.call("lamp")
+        waiting.answer.set_result(YES)
+        (call,) = running.host.tool_calls.calls.values()
+        await call.ended()
+        assert content.all("tools/call") == []
+        assert texts(await agent.call("lamp")) == ["lit"]
+        assert len(approver.questions) == 2
+
+
+async def test_an_agent_visits_the_pages_of_its_call_itself() -> None:
+    def paywall(request: ServedRequest) -> None:
+        raise RpcError(ErrorCode.URL_ELICITATION_REQUIRED, "Pay first.", {"elicitations": []})
+
+    async with rig({"rock": ServerContent(lamp=paywall)}) as running:
+        agent = await running.agent()
+        error = await agent.error("tools/call", {"name": "lamp"})
+    assert error == {"code": ErrorCode.URL_ELICITATION_REQUIRED, "message": "Pay first.", "data": {"elicitations": []}}

@@ -199,3 +199,14 @@ async def test_each_agent_has_a_stateful_server_of_its_own() -> None:
         assert second.notices("resources/updated") == []
         first.close()
         assert running.host.instances.of("rock") == ["rock@claude-code-2"]
+
+
+async def test_a_removed_server_takes_its_items_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ANNOUNCE_SECONDS", 0)
+    async with rig({"rock": lighthouse(), "isle": lighthouse()}) as running:
+        agent = await running.agent()
+        await agent.result("tools/list")
+        config = running.host.config
+        await running.host.apply(config.model_copy(update={"servers": {"rock": config.servers["rock"]}}))
+        await agent.notice("tools/list_changed")
+        assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp", "horn"]
