@@ -44,6 +44,8 @@ CURRENT: Final = 0.02
 ABSENT: Final = {"code": -1, "message": "mcphost's screen, where the user answers, does not run"}
 """The error that a server gets for a question that no one can answer."""
 
+TOO_LONG: Final = f"takes more than {link.LINE_BYTES >> 20} MiB, and mcphost's screen asks about nothing as long"
+
 NO_ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "elicitation/create": {"action": "cancel"},
     "roots/list": {"roots": []},
@@ -94,6 +96,8 @@ class LocalConsent:
     ) -> None:
         self._read, self._open_state, self._env, self._command = read, open_state, env, command
         self._mask, self._note = mask, note
+        self.unasked: dict[int, str] = {}
+        """Why the running screen cannot be asked about a call, as a clause, by its number."""
         self._config = Config.model_construct()
         self._files: dict[Path, object] | None = None
         self._calls: GatedCalls | None = None
@@ -146,7 +150,7 @@ class LocalConsent:
         logs = LogBook(time.time, self._mask, lambda: None, lambda server: None)
         self._store = ApprovalStore(store, BackgroundTasks(), bus)
         await self._store.load()
-        approver = AbsentApprover(DeclinedCalls(store), self._command, self._note)
+        approver = AbsentApprover(DeclinedCalls(store), self._command, self._note, self.unasked)
         reporting = Reporting(logs, audit, bus, self._mask)
         consent = ConsentBroker(lambda: self._config, self._store, approver, reporting)
         return GatedCalls(consent, lambda: self._config, Values(self._env), asks=False)
@@ -257,19 +261,16 @@ class GateDecisions:
     # The screen.
 
     def _say(self, message: link.LinkMessage) -> bool:
-        line = message.line()
-        return len(line) <= link.LINE_BYTES and self._screen.say(line)
+        return self._screen.say(message.line())
 
     @property
     def _alone(self) -> bool:
         """True if no screen runs: one makes its socket before it answers."""
         return self._socket is None or not (self._screen.connected or os.path.exists(self._socket))
 
-    async def _tell(self, message: link.LinkMessage) -> bool:
-        """Send a message, after a search for a screen; False where none runs, or where it is too long."""
-        if self._say(message):
-            return True
-        return await asyncio.to_thread(self._screen.connect) and self._say(message)
+    async def _tell(self, line: bytes) -> bool:
+        """Send a message, after a search for a screen; False where none runs."""
+        return self._screen.say(line) or (await asyncio.to_thread(self._screen.connect) and self._screen.say(line))
 
     def _received(self, line: bytes) -> None:
         try:
@@ -324,7 +325,11 @@ class GateDecisions:
             answer_within=within,
             progress=call.progress,
         )
-        if await self._tell(message):
+        line = message.line()
+        if len(line) > link.LINE_BYTES:
+            self._local.unasked[call.number] = f"the call {TOO_LONG}"
+            self._decide_here(call)
+        elif await self._tell(line):
             self._asked[call.number] = call
             self._on_screen.add(call.number)
         else:
@@ -375,6 +380,7 @@ class GateDecisions:
         self._asked.pop(number, None)
         self._tools.pop(number, None)
         self._on_screen.discard(number)
+        self._local.unasked.pop(number, None)
 
     # Questions of the server, and the agent's name.
 
@@ -388,14 +394,17 @@ class GateDecisions:
         except ValueError:
             self._refuse(question)
             return
-        if await self._tell(message):
+        line = message.line()
+        if len(line) > link.LINE_BYTES:
+            self._refuse(question, {**ABSENT, "message": f"the question {TOO_LONG}"})
+        elif await self._tell(line):
             self._inbox[question.number] = question
         else:
             self._refuse(question)
 
-    def _refuse(self, question: AskInbox) -> None:
+    def _refuse(self, question: AskInbox, error: Mapping[str, Any] = ABSENT) -> None:
         result = NO_ANSWERS.get(question.method)
-        self._gate.reply(question.number, result, None if result is not None else ABSENT)
+        self._gate.reply(question.number, result, None if result is not None else error)
 
     def _introduced(self, agent: AgentIntroduced) -> None:
         self._agent = self._agent.introduced(agent.name, agent.version)

@@ -164,6 +164,17 @@ async def test_a_call_that_cannot_be_asked_about_is_declined(process: Process, u
     assert process.screen.kinds() == ["ask"]
 
 
+async def test_what_is_too_long_for_the_screen_is_declined_as_such(process: Process, until: Until) -> None:
+    text = "x" * link.LINE_BYTES
+    process.take(Ask(asking(1).call._replace(arguments={"text": text})))
+    process.take(AskInbox(1, "sampling/createMessage", {"text": text}, None))
+    await until(lambda: process.gate.decisions and process.gate.replies)
+    assert "the call takes more than 1 MiB" in process.gate.decisions[1].words
+    assert "mcphost allow echo:echo" in process.gate.decisions[1].words
+    assert "the question takes more than 1 MiB" in str(process.gate.replies[1])
+    assert process.screen.kinds() == []
+
+
 async def test_a_screen_learns_of_its_own_calls_only(process: Process, until: Until) -> None:
     for number in (1, 2):
         process.ask(number)

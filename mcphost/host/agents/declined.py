@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from mcphost.config.state import StateStore
@@ -61,11 +62,18 @@ class DeclinedCalls:
 class AbsentApprover:
     """Declines, since no one can be asked, and names the command that allows the tool.
 
-    ``command`` are the words that begin it, such as ``mcphost allow``.
+    ``command`` are the words that begin it, such as ``mcphost allow``; ``unasked`` holds why a screen that runs cannot
+    be asked about a call, as a clause, by its number.
     """
 
-    def __init__(self, declined: DeclinedCalls, command: Iterable[str], report: Callable[[str], None]) -> None:
-        self._declined, self._command, self._report = declined, tuple(command), report
+    def __init__(
+        self,
+        declined: DeclinedCalls,
+        command: Iterable[str],
+        report: Callable[[str], None],
+        unasked: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        self._declined, self._command, self._report, self._unasked = declined, tuple(command), report, unasked
 
     async def ask(self, question: Question) -> Answer:
         if not isinstance(question, ToolCallQuestion) or question.agent is None:
@@ -80,9 +88,10 @@ class AbsentApprover:
         command = shlex.join([*self._command, f"{question.server}:{tool.name}"])
         changed = question.approval.kind is ApprovalStatus.CHANGED
         why = "the tool has changed since it was allowed, and " if changed else ""
+        absent = "mcphost's screen, where the user decides, does not run"
+        start, unasked = "start mcphost and decide there, or ", self._unasked.get(question.call)
         reason = (
-            f"{why}mcphost's screen, where the user decides, does not run; "
-            f"the user can start mcphost and decide there, or allow this tool beforehand: {command}"
+            f"{why}{unasked or absent}; the user can {'' if unasked else start}allow this tool beforehand: {command}"
         )
         return Answer(False, reason=reason, by="policy")
 
