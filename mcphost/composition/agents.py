@@ -44,6 +44,7 @@ class _Handler:
             since=hello.started,
             child=hello.child,
             questions=hello.questions,
+            secrets=hello.secrets,
         )
         return _Session(await self._host.agents.connect(introduction, pid, _Port(connection)))
 

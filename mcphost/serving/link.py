@@ -30,6 +30,12 @@ COPY_BYTES: Final = 4 << 20
 WORDS: Final = 4096
 """Words of a command line: as many as a person could never read."""
 
+SECRETS: Final = 20
+"""Values to be masked: more than any server needs."""
+
+SECRET: Final = 8000
+"""Characters of such a value."""
+
 _RESERVED: Final = {"given": "as", "source": "from"}
 """Members whose names are words of Python."""
 
@@ -85,6 +91,8 @@ class Hello(LinkMessage):
     cwd: Text = ""
     names: Annotated[list[Name], Field(max_length=WORDS)] = []
     """Names of the environment's variables, or of the headers that ``url`` is sent."""
+    secrets: Annotated[list[Annotated[str, Field(max_length=SECRET)]], Field(max_length=SECRETS, repr=False)] = []
+    """Values of those headers, which the screen masks where they occur."""
     started: Seconds = 0.0
     """Unix time."""
     child: Number | None = None

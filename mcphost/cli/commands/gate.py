@@ -116,7 +116,10 @@ class _Decider:
         self._headers = () if address is None else tuple(address.headers.values())
         more: dict[str, object] = {"questions": questions, "names": self._names}
         if address is not None:
-            more |= {"command": None, "url": address.url, "child": None}
+            from mcphost.serving.link import SECRET, SECRETS  # late: a program's gate starts without
+
+            secrets = [value for value in self._headers if len(value) <= SECRET][:SECRETS]
+            more |= {"command": None, "url": address.url, "child": None, "secrets": secrets}
         self.observer: Observer = observer_of("gate", self._name, shim, options, more, self._after_hello, self._headers)
         if self._headers:
             self.observer.masked = _masking(self._headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
@@ -51,9 +51,9 @@ class GatedCalls:
         self._same: dict[GatedServer, tuple[object, bool]] = {}
         self._tools: dict[tuple[GatedServer, str], tuple[Mapping[str, Any], tuple[Tool, str]]] = {}
 
-    def keep_secret(self, program: GatedProgram) -> None:
-        """Mask what looks secret in the arguments of a program from now on."""
-        for secret in islice(command_secrets(program.command), MOST_SECRETS):
+    def keep_secrets(self, program: GatedProgram, others: Iterable[str] = ()) -> None:
+        """Mask what looks secret in the arguments of a program, and ``others``, from now on."""
+        for secret in (*islice(command_secrets(program.command), MOST_SECRETS), *others):
             self._values.remember(secret)
 
     async def decide(

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from itertools import count
 from typing import Any, Final, Literal
 
@@ -46,6 +47,8 @@ class Introduction:
     """Unix time."""
     child: int | None
     questions: Literal["agent", "here", "both"]
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """Values that are masked, such as those of an address's headers."""
 
 
 class AgentService:
@@ -92,7 +95,7 @@ class AgentService:
         caller = await asyncio.to_thread(self._caller, pid)
         agent = agent_of(caller, introduction.given)
         program = introduction.program
-        self._context.gated.keep_secret(program)
+        self._context.gated.keep_secrets(program, introduction.secrets)
         server = GatedServer(introduction.name, program)
         session = AgentSession(
             next(self._numbers),

@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 from mcphost.cli import main
+from mcphost.cli.addresses import GatedAddress
 from mcphost.cli.agent_settings import allow_command
-from mcphost.cli.commands.gate import _masking, settings_of
+from mcphost.cli.commands.gate import _Decider, _masking, settings_of
 from mcphost.places import socket_path
 from mcphost.serving import link
-from mcphost.shim import CopiedLine, Observer
+from mcphost.shim import CopiedLine, Observer, Shim
 from tests.transports.http.http_connection import Echo, Web
 
 pytestmark = pytest.mark.slow
@@ -242,6 +243,14 @@ def test_a_line_for_the_screen_holds_no_header() -> None:
     observer._copy(CopiedLine("server", 1.0, b"my c4nary-t0ken is longer", 25, 0))
     (line,) = filter(None, kept)
     assert (line.data, line.size) == ("my ••• is longer".encode(), len(line.data))
+
+
+def test_a_screen_learns_the_values_of_headers_to_mask() -> None:
+    address = GatedAddress("https://docs.example/mcp", {"Authorization": "Bearer c4nary-t0ken"})
+    options = Namespace(name="docs", agent="claude", config=None, state=None)
+    hello = link.read_from_gate(_Decider(Shim([address.url]), address, options, "agent").observer._hello())
+    assert isinstance(hello, link.Hello)
+    assert (hello.secrets, "c4nary" in repr(hello)) == (["Bearer c4nary-t0ken"], False)
 
 
 @pytest.mark.parametrize(

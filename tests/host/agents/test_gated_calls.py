@@ -194,5 +194,6 @@ async def test_a_withdrawn_question_is_answered_by_no_one(desk: DeskOf) -> None:
 
 def test_secrets_in_the_command_of_a_program_are_masked(tmp_path: Path) -> None:
     desk, values = Desk(tmp_path, Config(), ScriptedApprover()), Values({})
-    GatedCalls(desk.consent, Config, values).keep_secret(GatedProgram(("git-server", "--token", "ghp_0123456789")))
-    assert values.mask("git-server --token ghp_0123456789") == "git-server --token •••"
+    program = GatedProgram(("git-server", "--token", "ghp_0123456789"))
+    GatedCalls(desk.consent, Config, values).keep_secrets(program, ["Bearer c4nary-t0ken"])
+    assert values.mask("git-server --token ghp_0123456789 c4nary-t0ken") == "git-server --token ••• •••"
