@@ -39,6 +39,9 @@ from mcphost.serving.time_limits import NO_TIMERS, Timers
 OPEN_REQUESTS: Final = 1_000
 """Requests of one client in flight: more are not awaited, but sent in error."""
 
+EARLY_MESSAGES: Final = 64
+"""Messages that a client may send before ``initialize`` is answered; the others are refused."""
+
 CACHEABLE: Final = frozenset(
     {
         "server/discover",
@@ -130,6 +133,8 @@ class ServerSession:
         """The declaration of the handshake; None before."""
         self.on_disconnect: Callable[[], object] = _nothing
         """Ends the connection to the client."""
+        self._early: list[Any] | None = None
+        """Messages that wait until ``initialize`` is answered; None: they need not."""
         self._initializes = self._opened = self._closed = False
         self._level = LogLevel.INFO
         self._subscribed: set[str] = set()
@@ -167,7 +172,9 @@ class ServerSession:
     def take(self, value: Any) -> None:
         """Take a parsed message, or a batch."""
         self._state.expire()
-        if not isinstance(value, list):
+        if self._early is not None and len(self._early) < EARLY_MESSAGES:
+            self._early.append(value)
+        elif not isinstance(value, list):
             self._take(value, None)
         elif self._client is None or not self._client.revision.batches or not value:
             self._refuse(_invalid("A message is one JSON object."))
@@ -327,7 +334,7 @@ class ServerSession:
         if request.method == "resources/subscribe" and len(self._subscribed - {uri}) >= SUBSCRIBED_ITEMS:
             raise InvalidParamsError(f"This client is subscribed to {SUBSCRIBED_ITEMS} resources already.")
         if request.method == "initialize":
-            self._initializes = True
+            self._initializes, self._early = True, []
             self._content.prepare(lambda: self._finish_with(request, self._initialize))
         elif request.method == "server/discover":
             self._content.prepare(lambda: self._finish_with(request, self._discover))
@@ -344,6 +351,10 @@ class ServerSession:
     def _finish_with(self, request: ServedRequest, answer: Callable[[ServedRequest], Json]) -> None:
         if not (request.over or self._closed):
             request.finish(answer(request))
+        if request.method == "initialize" and self._early is not None:
+            early, self._early = self._early, None
+            for each in early:
+                self.take(each)
 
     def _continue(self, attempt: ServedRequest) -> None:
         """Go on with the request that waits for this attempt."""

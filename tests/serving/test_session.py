@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from mcphost.serving.negotiation import LEVEL_KEY, RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
 from mcphost.serving.served_request import ClientAnswer, ClientAsk
+from mcphost.serving.session import EARLY_MESSAGES
 from mcphost.serving.subscriptions import SUBSCRIBED_ITEMS, SUBSCRIPTION_ID
 from mcphost.serving.tasks import LONGEST_MILLISECONDS
 from tests.serving.session_rig import QUESTION, Json, SessionRig
@@ -59,6 +61,22 @@ def test_initialize_agrees_on_the_revision_asked_for(revision: Revision) -> None
 def test_an_unknown_revision_is_answered_with_the_newest(asked: Any) -> None:
     result = SessionRig(V2025_11_25).ask("initialize", {"protocolVersion": asked})["result"]
     assert result["protocolVersion"] == "2025-11-25"
+
+
+@handshake
+def test_messages_wait_until_initialize_is_answered(revision: Revision) -> None:
+    rig, ready = SessionRig(revision), list[Callable[[], None]]()
+    rig.prepare = ready.append  # type: ignore[method-assign]
+    key = rig.start("initialize", {"protocolVersion": revision.version, "capabilities": {}})
+    rig.notify("notifications/initialized")
+    for _ in range(EARLY_MESSAGES - 1):
+        rig.start("ping")
+    assert rig.sent == []
+    assert code(rig.ask("tools/list")) == -32600
+    rig.sent.clear()
+    ready.pop()()
+    assert [each["id"] for each in rig.sent] == [*range(key, key + EARLY_MESSAGES)]
+    assert rig.openings == 1
 
 
 @server("SDISC-01", "SDISC-02", "SDISC-03", "SDISC-04", "SMETA-17", "SCACHE-01", "SXTASK-38")
