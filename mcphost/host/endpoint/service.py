@@ -15,7 +15,7 @@ from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.drift import Drift
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.session import EndpointSession
-from mcphost.host.events import CallChanged, CallFinished, Event, GrantsChanged, ServersChanged
+from mcphost.host.events import CallChanged, CallFinished, Event, GrantsChanged, ServerChanged, ServersChanged
 from mcphost.protocol.models.logging import LogLevel
 
 __all__ = ["EndpointContext", "EndpointOptions", "EndpointService"]
@@ -28,11 +28,14 @@ class EndpointService:
         self._context = context
         self._sessions: dict[int, EndpointSession] = {}
         self._numbers = count(1)
+        self._levels: dict[str, LogLevel] = {}
+        """The level of log messages that each server was asked for last."""
         bus = context.reporting.bus
         self._drift = Drift(context.config, context.servers, context.consent)
         self.known = KnownServers(context.servers, bus, self._changed)
         bus.observe(self._call_changed, CallChanged, CallFinished)
         bus.observe(self._approvals_changed, GrantsChanged)
+        bus.observe(self._server_changed, ServerChanged)
         bus.observe(self._servers_changed, ServersChanged)
 
     @property
@@ -48,7 +51,7 @@ class EndpointService:
                 known = ", ".join(config.servers) or "none"
                 raise UnknownName(f"no server is called {name!r}; there are: {known}")
         session = EndpointSession(
-            next(self._numbers), options, self._context, self.known, self._drift, self._fit_levels, self._ended
+            next(self._numbers), options, self._context, self.known, self._drift, self._levels_changed, self._ended
         )
         self._sessions[session.number] = session
         return session
@@ -71,6 +74,9 @@ class EndpointService:
             for session in self.sessions:
                 session.may_have_changed(CatalogKind.TOOLS)
 
+    def _server_changed(self, event: ServerChanged) -> None:
+        self._fit_level(event.server)
+
     def _servers_changed(self, _: ServersChanged) -> None:
         for session in self.sessions:
             session.may_have_changed(*CatalogKind)
@@ -88,18 +94,21 @@ class EndpointService:
         for session in self.sessions:
             session.resource_updated(server, uri)
 
-    def _fit_levels(self, changed: EndpointSession) -> None:
-        """Ask the servers of a session for the log messages that any session wants."""
+    def _levels_changed(self, changed: EndpointSession) -> None:
         for entry in changed.entries:
-            server = changed.server_of(entry)
-            connection, known = self._context.servers.get(server), self.known.get(server)
-            if connection is None or known is None or "logging" not in known.capabilities:
-                continue
-            levels = [session.level for session in self.sessions if session.uses(server)]
-            levels.append(LogLevel.read(connection.config.log_level))
-            wanted = min((level for level in levels if level is not None), default=None)
-            if wanted is not None and wanted is not connection.level:
-                self._context.background.start_if_open(_set_level(connection, wanted), "set a log level")
+            self._fit_level(changed.server_of(entry))
+
+    def _fit_level(self, server: str) -> None:
+        """Ask a server for the log messages that any session wants, once."""
+        connection, known = self._context.servers.get(server), self.known.get(server)
+        if connection is None or known is None or not self._sessions or "logging" not in known.capabilities:
+            return
+        levels = [session.wanted_level(known.revision) for session in self.sessions if session.uses(server)]
+        levels.append(LogLevel.read(connection.config.log_level))
+        wanted = min((level for level in levels if level is not None), default=None)
+        if wanted is not None and wanted not in (connection.level, self._levels.get(server)):
+            self._levels[server] = wanted
+            self._context.background.start_if_open(_set_level(connection, wanted), "set a log level")
 
     def _changed(self, server: str, kind: CatalogKind, before: Sequence[Any]) -> None:
         if kind is CatalogKind.TOOLS:

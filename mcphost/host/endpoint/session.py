@@ -29,6 +29,7 @@ from mcphost.host.endpoint.subscriptions import EndpointSubscriptions
 from mcphost.host.endpoint.translation import Translation, of_this_leg
 from mcphost.host.internal_error import internal_error
 from mcphost.json_values import as_dict, as_text, dicts_in
+from mcphost.protocol.display import show_line
 from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAKE, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
@@ -52,6 +53,9 @@ ANNOUNCE_SECONDS: Final = 0.1
 
 PAGE_ITEMS: Final = 200
 """Items of a page: with the longest definitions still a message that clients take."""
+
+REASON: Final = 300
+"""Characters of the reason why a server does not run."""
 
 LISTS: Final[Mapping[str, tuple[CatalogKind, str]]] = {
     "tools/list": (CatalogKind.TOOLS, "tools"),
@@ -91,6 +95,7 @@ class EndpointSession(ServedContent):
         """The last request in which the agent may be asked."""
         self._declared: Mapping[str, Any] = {}
         """The capabilities that the agent declared last."""
+        self._handshaken = False
         self.level: LogLevel | None = None
         """The level of log messages that the agent asked for; None: it has not."""
         self.shown = context.agents.add_served(options.agent, self.entries, options.profile, self)
@@ -203,7 +208,16 @@ class EndpointSession(ServedContent):
     def introduction(self, revision: Revision) -> ServerIntroduction:
         identity = {"name": NAME, "title": NAME, "version": self._context.version}
         kept: Json = {"resources": {}} if self._results.shortens else {}  # where large results can be read
-        return ServerIntroduction(identity, kept | self._exposure.capabilities, self._exposure.instructions)
+        instructions = "\n\n".join(filter(None, (self._exposure.instructions, *self._absent())))
+        return ServerIntroduction(identity, kept | self._exposure.capabilities, instructions)
+
+    def _absent(self) -> Iterator[str]:
+        """Words on each server whose items are missing."""
+        for entry in self.entries:
+            connection = self._context.servers.get(entry)
+            if self._known.get(self.server_of(entry)) is None and connection is not None:
+                why = f": {show_line(connection.reason, REASON)}" if connection.reason else ""
+                yield f"The tools of {entry} are missing, since this server is {connection.state.value}{why}."
 
     def prepare(self, then: Callable[[], None]) -> None:
         if all(self._known.get(self.server_of(entry)) for entry in self.entries):
@@ -222,6 +236,14 @@ class EndpointSession(ServedContent):
         if method is None:
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
         self._answer(request, method(request))
+
+    def opened(self) -> None:
+        self._handshaken = True
+        self._level_changed(self)
+
+    def wanted_level(self, revision: Revision) -> LogLevel | None:
+        """The level of log messages to ask a server of this revision for; None: the server decides."""
+        return LogLevel.INFO if self.level is None and revision.modern and self._handshaken else self.level
 
     def level_changed(self, level: LogLevel) -> None:
         self.level = level
@@ -317,7 +339,10 @@ class EndpointSession(ServedContent):
             return
         if connection.state is ServerState.STOPPED and entry in self.options.servers:
             connection.start()
+        known = self._known.get(connection.name)
         with suppress(McphostError):
+            if known is not None and kind not in known.items:  # it crashed before that was listed
+                await connection.settled(retries=True)
             await connection.reach()
             if kind is not None and connection.listings.declared(kind):
                 await connection.current(kind)

@@ -21,7 +21,7 @@ from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, RequestKey, ServedRequest
 from mcphost.serving.session import ServedContent, ServerSession
 from mcphost.transports.base import Inbound, ProcessReport
-from tests.host.conftest import RecordingHost, ScriptedApprover
+from tests.host.conftest import RecordingHost
 
 Json = dict[str, Any]
 ERAS = {"legacy": NEWEST_HANDSHAKE, "modern": NEWEST_MODERN}

@@ -6,6 +6,7 @@ import pytest
 
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.connections import listings
+from mcphost.host.connections.state import ServerState
 from mcphost.host.endpoint import session
 from mcphost.host.endpoint.session import PAGE_ITEMS
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_MODERN, Revision
@@ -210,3 +211,18 @@ async def test_a_removed_server_takes_its_items_along(monkeypatch: pytest.Monkey
         await running.host.apply(config.model_copy(update={"servers": {"rock": config.servers["rock"]}}))
         await agent.notice("tools/list_changed")
         assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp", "horn"]
+
+
+async def test_the_instructions_name_a_server_that_does_not_run() -> None:
+    content = lighthouse()
+    async with rig({"rock": content}) as running:
+        running.host.servers["rock"].stop()
+        await running.until(lambda: running.host.servers["rock"].state is ServerState.STOPPED)
+        agent = await running.agent(opens=False)
+        assert (await agent.open())["instructions"] == "The tools of rock are missing, since this server is stopped."
+
+
+async def test_an_older_agent_gets_the_logs_of_a_modern_server() -> None:
+    async with rig({"rock": lighthouse()}, era="modern") as running:
+        await running.agent()
+        await running.level("rock", LogLevel.INFO)
