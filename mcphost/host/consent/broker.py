@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 CHANGES_NAMED: Final = 5
 """Changed fields that a warning names: the dialog shows all of them."""
 
-_NOT_GATED: Final = "an agent runs this server"
+_FOR_AN_AGENT: Final = "it is for calls of mcphost alone, and an agent makes this one"
 
 _TOGETHER: Final = "allowed together"
 """Stands for an approval of all read-only tools while the policy is tried."""
@@ -329,7 +329,7 @@ class ConsentBroker:
             agent=proposal.agent,
             folder=proposal.folder,
             instance=proposal.instance,
-            why_not_together=_NOT_GATED
+            why_not_together=_FOR_AN_AGENT
             if proposal.agent
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
         )
