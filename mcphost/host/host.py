@@ -200,6 +200,7 @@ class Host:
             self._eras,
             self._calls,
             self.process_usage,
+            self.logs,
             self.bus,
             self._requests.running,
             self._add,

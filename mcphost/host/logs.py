@@ -161,6 +161,10 @@ class LogBook:
         """The number of lines of this server above its rate."""
         return self._log(server).dropped
 
+    def forget(self, server: str) -> None:
+        """Drop the lines of a server that does not come back."""
+        self._servers.pop(server, None)
+
     def clear(self) -> None:
         for log in self._servers.values():
             log.records.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -20,6 +20,7 @@ from mcphost.host.connections.eras import EraMemory
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
 from mcphost.host.events import CallFinished, CallStarted, EventBus, ServerChanged, ServersChanged
+from mcphost.host.logs import LogBook
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.display import size_text
 
@@ -31,6 +32,9 @@ LABELS: Final = 200
 
 LABEL: Final = 32
 """Characters of an agent's name in that of an instance."""
+
+KEPT_LOGS: Final = 20
+"""Ended instances whose log lines are kept: long enough to see why the last ones ended."""
 
 AskRoots = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
 """Returns the folders of an agent, as ``roots/list`` has them. Raises McphostError."""
@@ -103,13 +107,14 @@ class Instances:
         eras: EraMemory,
         calls: CallRegistry,
         usage: ProcessUsage,
+        logs: LogBook,
         bus: EventBus,
         requested: Callable[[str], bool],
         open_server: Callable[[str], None],
         close_server: Callable[[str], asyncio.Task[None]],
     ) -> None:
         self._configured, self._servers, self._eras, self._calls = configured, servers, eras, calls
-        self._usage, self._bus, self._requested = usage, bus, requested
+        self._usage, self._logs, self._bus, self._requested = usage, logs, bus, requested
         self._open, self._close = open_server, close_server
         self._instances: dict[str, _Instance] = {}
         """By name, oldest first."""
@@ -121,6 +126,7 @@ class Instances:
         """The configuration without and with the instances."""
         self._labels: set[str] = set()
         self._named: Counter[str] = Counter()
+        self._ended: deque[str] = deque()
         self._used: dict[str, float] = {}
         """When each that runs was used last, by the loop's clock."""
         self._timer: asyncio.TimerHandle | None = None
@@ -328,6 +334,9 @@ class Instances:
         self._holders.pop(name, None)
         self._used.pop(name, None)
         self._config = None
+        self._ended.append(name)
+        if len(self._ended) > KEPT_LOGS:
+            self._logs.forget(self._ended.popleft())
         return supervisor
 
     def _extended(self, configured: Config) -> Config:

@@ -411,8 +411,12 @@ class EndpointSession(ServedContent):
     async def _lease(self, entry: str) -> str:
         """The server of an entry that this session uses now: the entry's own, or an instance."""
         options, agent, sides, declared = self.options, self._agent(), self._sides, self._declared
-        asks_agent = [kind for kind in ("elicitation", "sampling") if getattr(sides, kind) == "agent"]
-        answered = {kind: as_dict(declared[kind]) if kind in declared else None for kind in asks_agent}
+        by_agent = {kind: getattr(sides, kind) == "agent" for kind in ("elicitation", "sampling")}
+        answered = {
+            kind: as_dict(declared[kind]) if agent_answers and kind in declared else None
+            for kind, agent_answers in by_agent.items()
+            if getattr(sides, kind) != "mcphost"
+        }
         roots = self._roots if sides.roots != "mcphost" and "roots" in declared else None
         both = sides.roots == "both"
         self._holder = Holder(self.number, agent.label, options.alone, answered, options.agent.given, roots, both)

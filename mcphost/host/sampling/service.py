@@ -138,7 +138,7 @@ class SamplingService:
     def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
         """Raise a server's budget for this run; with neither, by the configured budget."""
         self._budgets.increase(server, tokens, cost)
-        self._paused.discard(server)
+        self._paused.discard(entry_of(server))
         self._bus.publish(ServerChanged(server))
 
     # Before anybody is asked.
@@ -321,6 +321,7 @@ class SamplingService:
             del self.all[oldest.number]
 
     def _publish_usage(self, server: str) -> None:
+        server = entry_of(server)
         paused = self._budgets.exhausted(server)
         if paused and server not in self._paused:
             self._paused.add(server)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.client import RequestTimeouts
 from mcphost.client.server_requests import InputRequest
-from mcphost.config import ServerConfig
+from mcphost.config import ServerConfig, entry_of
 from mcphost.errors import (
     AuthorizationRequired,
     Declined,
@@ -125,9 +125,14 @@ class ToolCallService:
         )
 
     def repeat(self, call: ToolCall) -> ToolCall:
-        """Begin a call of the same tool with the same arguments, which is asked for as any other."""
+        """Begin a call of the same tool with the same arguments, which is asked for as any other.
+
+        What an agent called on an instance runs on the entry's own connection.
+        """
         was = call.request
-        again = CallRequest(was.server, was.tool, call.arguments, references=was.references, recalled=was.recalled)
+        again = CallRequest(
+            entry_of(was.server), was.tool, call.arguments, references=was.references, recalled=was.recalled
+        )
         return self.begin(again)
 
     def begin(self, request: CallRequest) -> ToolCall:

@@ -270,7 +270,7 @@ class CallList(FilteredRows[Call]):
 
 
 def server_of(call: Call) -> str:
-    return call.server if isinstance(call, PastCall) else call.request.server
+    return call.server if isinstance(call, PastCall) else entry_of(call.request.server)
 
 
 def tool_of(call: Call) -> str:

@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.worker import Worker
 
+from mcphost.config import entry_of
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.host import Host
@@ -337,9 +338,9 @@ class ToolsPane(Container):
 
     def _leave_other_form(self, bench: Workbench, call: ToolCall) -> None:
         """Describe the tool of this call in place of another tool's form."""
-        key = (call.request.server, call.request.tool)
+        key = (entry_of(call.request.server), call.request.tool)
         if bench.entry is not None and bench.entry.key != key:
-            found = (each for each in self._host.catalog.tools(call.request.server) if each.key == key)
+            found = (each for each in self._host.catalog.tools(key[0]) if each.key == key)
             if (entry := next(found, None)) is not None:
                 self._describe(bench, entry)
 
@@ -472,7 +473,7 @@ class ToolsPane(Container):
         call = bench.result.call if bench else None
         if bench is None or call is None:
             return
-        key = (call.request.server, call.request.tool)
+        key = (entry_of(call.request.server), call.request.tool)
         if bench.entry is not None and bench.entry.key == key and bench.entry.tool.takes_arguments:
             self._go("form")  # where its problems are, if it has any
             bench.form.submit()

@@ -13,10 +13,12 @@ import pytest
 
 from mcphost.config import Config, entry_of
 from mcphost.errors import ServerNotReady, UnknownName
+from mcphost.host.connections import instances
 from mcphost.host.connections.instances import Holder, SharingReport
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
+from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.content import TextContent
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, ServedRequest
 from tests.conftest import Until
@@ -139,6 +141,24 @@ async def test_instances_end_with_their_session() -> None:
         assert await running.count(TWO) == "2"
         assert await running.count(ONE) == "1"
         assert list(running.instances.of("git")) == ["git@claude-code-2", "git@claude-code-3"]
+
+
+async def test_logs_of_the_last_ended_instances_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instances, "KEPT_LOGS", 1)
+    async with hosting(protocol="legacy") as running:
+        for holder in (ONE, TWO):
+            await running.count(holder)
+            running.instances.release(holder)
+        assert running.said("git@claude-code-2")
+        assert running.said("git@claude-code") == []
+
+
+async def test_the_users_repeat_of_an_agents_call_runs_on_the_entrys_own() -> None:
+    async with hosting(protocol="legacy") as running:
+        call = await running.run(await running.instances.lease("git", ONE), "count")
+        again = running.tool_calls.repeat(call)
+        await running.end_of(again)
+        assert (again.request.server, again.state) == ("git", CallState.DONE)
 
 
 async def test_no_place_lists_instances_beside_the_entries() -> None:
