@@ -66,7 +66,7 @@ def test_an_unknown_revision_is_answered_with_the_newest(asked: Any) -> None:
 @handshake
 def test_messages_wait_until_initialize_is_answered(revision: Revision) -> None:
     rig, ready = SessionRig(revision), list[Callable[[], None]]()
-    rig.prepare = ready.append  # type: ignore[method-assign]
+    rig.prepare = ready.append  # type: ignore[assignment, method-assign]
     key = rig.start("initialize", {"protocolVersion": revision.version, "capabilities": {}})
     rig.notify("notifications/initialized")
     for _ in range(EARLY_MESSAGES - 1):
