@@ -76,6 +76,8 @@ class ScriptedAgent:
             self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
         assert "result" in answer, answer
         self.introduction = answer["result"]
+        if not self.modern and "logging" in self.introduction["capabilities"]:
+            await self._request("logging/setLevel", {"level": "debug"})
 
     async def say(self, method: str, params: Mapping[str, Any]) -> Outcome:
         """Make a request, answer what the server asks in it, and return all that came for it."""
@@ -93,7 +95,7 @@ class ScriptedAgent:
 
     async def listed(self, member: str) -> list[Message]:
         """All pages of a list."""
-        found, cursor = list[Message](), {}
+        found, cursor = list[Message](), Message()
         while True:
             answer = (await self.say(LISTS[member], cursor)).answer
             found += answer.get("result", {}).get(member, [])

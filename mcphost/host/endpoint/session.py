@@ -235,6 +235,9 @@ class EndpointSession(ServedContent):
         method = self._methods.get(request.method)
         if method is None:
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
+        wanted = request.declaration.log_level  # of a modern request; servers are asked before they get it
+        if wanted is not None and wanted is not self.level:
+            self.level_changed(wanted)
         self._answer(request, method(request))
 
     def opened(self) -> None:

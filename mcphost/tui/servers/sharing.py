@@ -33,7 +33,7 @@ def sharing_facts(report: SharingReport | None) -> Iterator[Fact]:
 
 
 def saved_words(report: SharingReport) -> str:
-    """The processes that agents without mcphost would have started besides; empty if there are none."""
+    """The processes that agents without mcphost would have started besides; empty if it saves none."""
     saved = report.agents - report.processes
     if not report.processes or saved <= 0:
         return ""
