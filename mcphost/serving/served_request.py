@@ -97,6 +97,11 @@ class ServedRequest:
         return self.declaration.revision
 
     @property
+    def has_token(self) -> bool:
+        """True if the client hears of progress."""
+        return self._token is not None
+
+    @property
     def may_start_task(self) -> bool:
         """True if the client takes a task as the answer to this call."""
         if self.method != "tools/call" or self.key is None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mcphost.config import Config, Values
 from mcphost.config.gated import GatedProgram
+from mcphost.config.servers import program_words
 from mcphost.errors import Declined, InvalidArguments, InvalidResult, McphostError
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.broker import ConsentBroker, Proposal
@@ -18,6 +19,9 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
 from mcphost.redaction import command_secrets
 from mcphost.serving.ports import GateDecision
+
+OWN_TOOLS: Final = "the agent's own tools"
+"""In place of the program or address of a server."""
 
 UNLISTED: Final = "the server lists no tool of that name"
 
@@ -35,6 +39,13 @@ class GatedServer:
     name: str
     """The name that its command line chose, by which rules and approvals are found."""
     program: GatedProgram
+    own: bool = False
+    """True for the agent's own tools, which no server runs; the program is then only a folder."""
+
+    @property
+    def identity(self) -> str:
+        """The words that approvals are bound to."""
+        return program_words(OWN_TOOLS, self.program.folder, ()) if self.own else self.program.identity
 
 
 class GatedCalls:
@@ -158,8 +169,9 @@ class GatedCalls:
             tool=tool,
             arguments=arguments,
             origin=agent.origin,
-            identity=server.program.identity,
+            identity=server.identity,
             agent=agent,
+            own_tool=server.own,
             folder=server.program.folder,
             same_program=self.is_configured(server),
             refusal=refusal,
@@ -177,8 +189,10 @@ class GatedCalls:
         return known[1]
 
     def is_configured(self, server: GatedServer) -> bool:
-        """True if the configuration's entry of that name runs the same program."""
+        """True if the configuration's entry of that name runs the same program; own tools have none."""
         config = self._config()
+        if server.own:
+            return server.name not in config.servers
         entry = config.servers.get(server.name)
         known = self._same.get(server)
         if known is None or known[0] is not entry:

@@ -12,6 +12,7 @@ from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.traffic.book import AgentTap
 from mcphost.lazy_dataclass import dataclass
+from mcphost.serving.ports import GateDecision
 
 
 class ServedPort(Protocol):
@@ -98,6 +99,28 @@ class ServedAgent:
         self._follow(shown, call)
         self._make_room()
         return shown
+
+    def asked(
+        self, number: int, server: str, tool: str, request_id: str | int, answer_within: float | None
+    ) -> AgentCall:
+        """The agent asks whether it may run a tool of its own."""
+        shown = AgentCall(number, tool, request_id, time.monotonic(), answer_within, server=server)
+        self.session.calls[number] = shown
+        self.session.call_count += 1
+        self._tap.held(request_id, shown)
+        self._make_room()
+        self._changed()
+        return shown
+
+    def answered(self, call: AgentCall, decision: GateDecision | None) -> None:
+        """Take the decision about a tool of the agent; None: the agent has given up."""
+        call.answered_at = time.monotonic()
+        if decision is None:
+            call.state = AgentCallState.WITHDRAWN
+        else:
+            call.allowed, call.by, call.decided_at = decision.allow, decision.by, call.answered_at
+            call.state = AgentCallState.DONE if decision.allow else AgentCallState.DECLINED
+        self._changed()
 
     def call_changed(self, number: int) -> None:
         """A tool call has another state, be it one of the agent or not."""

@@ -67,6 +67,7 @@ class AgentService:
         caller: Callable[[int], ProcessFacts] = caller_of,
     ) -> None:
         self._traffic, self._bus, self._caller = traffic, bus, caller
+        self.gated, self.next_number = gated, calls.next_number
         self._context = AgentContext(
             gated, questions, background, calls.next_number, self._changed, self._session_ended
         )

@@ -83,6 +83,8 @@ class Proposal:
     """Why the call is refused, whatever the rules say; empty: they decide."""
     instance: str = ""
     """The instance of the server that gets the call; empty: the entry's own connection does."""
+    own_tool: bool = False
+    """True if the agent runs the tool itself."""
 
     @property
     def gated(self) -> GatedBy | None:
@@ -329,6 +331,7 @@ class ConsentBroker:
             agent=proposal.agent,
             folder=proposal.folder,
             instance=proposal.instance,
+            own_tool=proposal.own_tool,
             why_not_together=_FOR_AN_AGENT
             if proposal.agent
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),

@@ -86,6 +86,8 @@ class ToolCallQuestion:
     """The folder of a gate's server."""
     instance: str = ""
     """The instance of the server that gets the call; empty: the entry's own connection does."""
+    own_tool: bool = False
+    """True if the agent runs the tool itself, and asks only whether it may."""
 
     @property
     def about(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -27,13 +27,18 @@ _NAMED: Final = (CatalogKind.TOOLS, CatalogKind.PROMPTS)
 class Exposure:
     """The items of these entries, each with its running server, as they are known now.
 
-    ``shows`` says which tools are among them.
+    ``shows`` says which tools are among them; ``reserved`` are names that none of them gets.
     """
 
     def __init__(
-        self, config: Config, servers: Mapping[str, str], known: KnownServers, shows: Callable[[str, Tool], bool]
+        self,
+        config: Config,
+        servers: Mapping[str, str],
+        known: KnownServers,
+        shows: Callable[[str, Tool], bool],
+        reserved: Collection[str] = frozenset(),
     ) -> None:
-        self._servers, self._known, self._shows = servers, known, shows
+        self._servers, self._known, self._shows, self._reserved = servers, known, shows, reserved
         self._aliases = aliases({entry: config.servers[entry].alias for entry in servers})
 
     def tool(self, exposed: str) -> tuple[str, Tool] | None:
@@ -81,7 +86,7 @@ class Exposure:
     @cached_property
     def _names(self) -> Mapping[CatalogKind, ExposedNames]:
         return {
-            kind: ExposedNames(self._aliases, [(entry, item.name) for entry, item in self._all(kind)])
+            kind: ExposedNames(self._aliases, [(entry, item.name) for entry, item in self._all(kind)], self._reserved)
             for kind in _NAMED
         }
 

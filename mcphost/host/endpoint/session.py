@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -22,6 +22,7 @@ from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.drift import Drift
 from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.known_servers import KnownServers
+from mcphost.host.endpoint.permissions import APPROVE, DEFINITION, AgentPermissions
 from mcphost.host.endpoint.questions import AgentQuestions, AnsweringSides
 from mcphost.host.endpoint.requests import EndpointRequestContext, EndpointRequests, failure_of
 from mcphost.host.endpoint.results import LargeResults
@@ -128,6 +129,12 @@ class EndpointSession(ServedContent):
                 start=self._start,
             )
         )
+        self._permissions = AgentPermissions(
+            context.agents.gated,
+            context.agents.next_number,
+            self.shown,
+            lambda: context.config().serve.answer_within,
+        )
         self._methods: Mapping[str, Callable[[ServedRequest], Coroutine[Any, Any, Mapping[str, Any] | None]]] = {
             "tools/call": self._call,
             "resources/read": self._requests.read,
@@ -172,6 +179,7 @@ class EndpointSession(ServedContent):
 
     def decline(self, call: int, words: str) -> None:
         self.calls.decline(call, words)
+        self._permissions.decline(call, words)
 
     def disconnect(self) -> None:
         if self._session is not None:
@@ -200,7 +208,7 @@ class EndpointSession(ServedContent):
         servers = {entry: self.server_of(entry) for entry in self.entries}
         state = self._known.version, self._drift.version, tuple(servers.items())
         if self._exposed is None or self._exposed[0] != state or self._exposed[1] is not config:
-            self._exposed = state, config, Exposure(config, servers, self._known, self._shows)
+            self._exposed = state, config, Exposure(config, servers, self._known, self._shows, self._own_tools)
         return self._exposed[2]
 
     # `ServedContent`.
@@ -208,6 +216,8 @@ class EndpointSession(ServedContent):
     def introduction(self, revision: Revision) -> ServerIntroduction:
         identity = {"name": NAME, "title": NAME, "version": self._context.version}
         kept: Json = {"resources": {}} if self._results.shortens else {}  # where large results can be read
+        if self.options.approve:
+            kept["tools"] = {"listChanged": True}
         instructions = "\n\n".join(filter(None, (self._exposure.instructions, *self._absent())))
         return ServerIntroduction(identity, kept | self._exposure.capabilities, instructions)
 
@@ -312,6 +322,8 @@ class EndpointSession(ServedContent):
         if kind is CatalogKind.TOOLS:
             found = [(entry, self._tool(entry, each, request)) for entry, each in found]
         definitions = [each for _, each in found]
+        if kind is CatalogKind.TOOLS and self.options.approve:
+            definitions.insert(0, dict(DEFINITION))
         return {"ttlMs": self._fresh_milliseconds(kind), **page(member, definitions, request.params, PAGE_ITEMS)}
 
     def _tool(self, entry: str, definition: Json, request: ServedRequest) -> Json:
@@ -374,12 +386,14 @@ class EndpointSession(ServedContent):
         if declaration.identity:
             self.shown.named(*claim_of(declaration.identity, declaration.revision.version))
 
-    async def _call(self, request: ServedRequest) -> None:
+    async def _call(self, request: ServedRequest) -> Mapping[str, Any] | None:
         name, arguments = request.params.get("name"), request.params.get("arguments", {})
         if not isinstance(name, str):
             raise InvalidParamsError("name is not a text.")
         if not isinstance(arguments, dict):
             raise InvalidParamsError("arguments is not an object.")
+        if name in self._own_tools:
+            return await self._permissions.answer(request)
         found = self._exposure.tool(name)
         if found is None:
             await self._reached(self.entries, LIST_SECONDS, CatalogKind.TOOLS)
@@ -389,6 +403,12 @@ class EndpointSession(ServedContent):
         entry, tool = found
         server = await self._lease(entry)
         self.calls.begin(request, AskedCall(entry, server, tool, arguments, self._questions(entry, request)))
+        return None
+
+    @property
+    def _own_tools(self) -> Collection[str]:
+        """The names of mcphost's own tools here."""
+        return {APPROVE} if self.options.approve else set()
 
     @property
     def _sides(self) -> AnsweringSides:

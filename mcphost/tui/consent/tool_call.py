@@ -155,7 +155,8 @@ class ToolCallScreen(QuestionDialog):
         agent = self.question.agent
         tool, server = show_line(self.question.tool.label, 60), show_line(self.question.server, 60)
         if agent is not None:
-            return agent_title(agent, f"{server}:{show_line(self.question.tool.name, 60)}", self._inner_width - 2)
+            name = show_line(self.question.tool.name, 60)
+            return agent_title(agent, name if self.question.own_tool else f"{server}:{name}", self._inner_width - 2)
         return Content.assemble("Run ", (tool, "bold"), " on ", (server, "bold"), "?")
 
     def _asked_by(self) -> Content:
