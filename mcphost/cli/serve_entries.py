@@ -15,7 +15,7 @@ from mcphost.cli.output import Outcome, is_terminal, remark
 from mcphost.cli.parser import did_you_mean
 from mcphost.cli.run import finish, run
 from mcphost.cli.screen_socket import environment_of
-from mcphost.composition import is_ad_hoc, secret_items, select
+from mcphost.composition import secret_items, select_entries
 from mcphost.composition.bearers import Bearers, BearerTokens
 from mcphost.config import LoadedConfig, ServerConfig, state_folder
 from mcphost.config.state import StateStore
@@ -70,11 +70,7 @@ def served_names(loaded: LoadedConfig, servers: Sequence[str], profile: str | No
 
     Raises UnknownName, UsageError or ConfigError.
     """
-    if unnamed := next(filter(is_ad_hoc, servers), None):
-        raise UsageError(f"serve takes names of the configuration; to add this server: mcphost add {unnamed!a}")
-    chosen = select(loaded, servers)
-    if not chosen.names:
-        raise ConfigError("no server is configured that could be served; see: mcphost help servers")
+    chosen = select_entries(loaded, servers)
     return [profile] if profile is not None and not servers else chosen.names
 
 

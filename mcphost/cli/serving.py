@@ -8,11 +8,10 @@ from argparse import Namespace
 from mcphost.cli.agent_settings import agent_settings, allow_command
 from mcphost.cli.output import Exit, Outcome, remark
 from mcphost.cli.run import finish, in_host, run
-from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
+from mcphost.composition import Selection, dependencies, select_entries, values_for
 from mcphost.composition.endpoint import NothingServed, ServedStream, serve_content
 from mcphost.config import state_folder
 from mcphost.config.state import StateStore
-from mcphost.errors import ConfigError, UsageError
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.kernel_facts import agent_of, caller_of
@@ -57,18 +56,10 @@ def served_selection(options: Namespace) -> Selection:
     """The servers to serve, by the configuration. Raises ConfigError, UnknownName or UsageError."""
     if options.state:  # sign-ins of several programs are kept apart by locks there
         os.environ["MCPHOST_STATE_DIR"] = options.state
-    if unnamed := next(filter(is_ad_hoc, options.servers), None):
-        raise UsageError(f"serve takes names of the configuration; to add this server: mcphost add {unnamed!a}")
     found, _ = agent_settings(options)
     for problem in found.problems:
         remark(problem)
-    chosen = select(found.loaded, options.servers)
-    if options.servers:
-        for error in chosen.broken.values():
-            raise error
-    if not chosen.names:
-        raise ConfigError("no server is configured that could be served; see: mcphost help servers")
-    return chosen
+    return select_entries(found.loaded, options.servers)
 
 
 def headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies:

@@ -12,7 +12,7 @@ from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.models import ConfiguredModels
 from mcphost.composition.secret_items import SecretItems, keychain_is_used, secret_items
-from mcphost.composition.selection import Selection, is_ad_hoc, select, server_from_argument
+from mcphost.composition.selection import Selection, is_ad_hoc, select, select_entries, server_from_argument
 from mcphost.composition.sign_in import SignIns, has_sign_in, hosted_document
 from mcphost.composition.transports import open_transport
 from mcphost.config import (
@@ -50,6 +50,7 @@ __all__ = [
     "keychain_is_used",
     "secret_items",
     "select",
+    "select_entries",
     "server_from_argument",
     "values_for",
 ]

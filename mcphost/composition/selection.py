@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
-from mcphost.errors import ConfigError, UnknownName
+from mcphost.errors import ConfigError, UnknownName, UsageError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import first_problem
 
@@ -69,6 +69,18 @@ def select(loaded: LoadedConfig, arguments: Sequence[str]) -> Selection:
         else:
             servers[argument] = _entry(loaded, argument)
     return _selection(loaded, servers, broken)
+
+
+def select_entries(loaded: LoadedConfig, names: Sequence[str]) -> Selection:
+    """As `select`, for entries alone, of which one can run. Raises UsageError for another server, too."""
+    if unnamed := next(filter(is_ad_hoc, names), None):
+        raise UsageError(f"name an entry of the configuration; to add this server: mcphost add {unnamed!a}")
+    chosen = select(loaded, names)
+    for error in chosen.broken.values() if names else ():
+        raise error
+    if not chosen.names:
+        raise ConfigError("no server that can run is configured; see: mcphost help servers")
+    return chosen
 
 
 def _selection(loaded: LoadedConfig, servers: dict[str, ServerConfig], broken: dict[str, ConfigError]) -> Selection:

@@ -227,7 +227,8 @@ def _facts(
 def _whose(gate: Gate | None) -> str:
     if gate is None:
         return "of mcphost itself"
-    return f"of {show_line(gate.agent, 60)}, through a gate" if gate.agent else "of every agent, through a gate"
+    way = "a gate" if gate.folder else "mcphost serve"
+    return f"of {show_line(gate.agent, 60) if gate.agent else 'every agent'}, through {way}"
 
 
 def _which(gate: Gate | None, when: Mapping[str, str]) -> str:

@@ -58,7 +58,7 @@ def test_a_profile_is_one_entry_for_its_servers(mcphost: Mcphost) -> None:
     [
         (["--print", "emacs"], "'emacs' is not a known host"),
         (["--print", "codex", "nothing"], "no server is called 'nothing'"),
-        (["--print", "codex", "https://x.example/mcp"], "takes names of the configuration"),
+        (["--print", "codex", "https://x.example/mcp"], "name an entry of the configuration"),
         (["--print", "codex", "--profile", "play"], "there is no profile play"),
         (["--print", "codex", "--http", "0.0.0.0:80"], "on this machine only"),
         (["--print", "codex", "--http", "echo"], "write the address as 127.0.0.1:PORT"),

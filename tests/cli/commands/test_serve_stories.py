@@ -130,7 +130,12 @@ async def test_a_screen_serves_agents_whose_way_to_it_loads_little(folder: Path,
 
 
 async def test_the_end_of_the_screen_ends_the_session_in_words(folder: Path, serve: Serve, until: Until) -> None:
-    async with screen(folder, until):
+    async with screen(folder, until) as running:
+        disconnected = await serve()
+        await disconnected.open()
+        running.host.agents.disconnect(running.host.agents.sessions[0].number)
+        assert await disconnected.process.wait() == 3
+        assert "or you disconnected the agent there" in await disconnected.words()
         agent = await serve()
         await agent.open()
         refused = await serve("nothing")
