@@ -199,10 +199,12 @@ async def on_stage(
     start: StartInfo | None = None,
     reread: Callable[[], ReloadedConfig] | None = None,
     started: Callable[[], object] = lambda: None,
+    all_panes: bool = False,
     **parts: Any,
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host stops afterwards. ``parts`` are further
-    dependencies. With ``guard`` None, dialogs ignore early keys, and servers' questions wait, as for a user.
+    dependencies. With ``guard`` None, dialogs ignore early keys, and servers' questions wait, as for a user. With
+    ``all_panes``, hidden ones are made after the start, as for a user, else when they are opened: a start takes half.
     """
     config, approver = config or demo(), ScreenApprover()
     folder = state or Path.cwd() / "state"
@@ -210,6 +212,7 @@ async def on_stage(
     values = values_for(config, os.environ)
     async with Host(config, dependencies(approver, values, state=folder, answers=DIALOG_KINDS, **parts)) as host:
         app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""), reread, started=started)
+        app.main.makes_panes_ahead = all_panes
         if guard is not None:
             app.guard_seconds = app.questions.idle_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:

@@ -114,7 +114,7 @@ async def test_an_action_is_found_and_done_in_the_pane_before() -> None:
 
 
 async def test_an_action_of_another_tab_is_done_there() -> None:
-    async with on_stage(echo(), size=NARROW) as stage:
+    async with on_stage(echo(), size=NARROW, all_panes=True) as stage:
         await stage.ready()
         await find(stage, "traffic export")
         await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Traffic › save Export the messages"))

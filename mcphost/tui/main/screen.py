@@ -249,6 +249,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         super().__init__()
         self._host, self._fixed, self._state = host, start.fixed, start.state_folder
         self._banner = StartBanner(start.missing) if start.is_demo else None
+        self.makes_panes_ahead = True
+        """False: a hidden pane is made only when its tab is opened."""
         self._making = asyncio.Lock()
         self.resources: ResourcesPane | None = None
         self.prompts: PromptsPane | None = None
@@ -302,15 +304,28 @@ class MainScreen(ErrorBoundary, Screen[None]):
         timer_without_skips(self.set_timer(FIRST_FRAME, self._add_panes))
 
     async def _add_panes(self) -> None:
-        await self.tools.bench()
-        await self.resources_pane()
-        await self.prompts_pane()
-        await self.chat_pane()
-        await self._mount_in_tab("calls", self.calls)
-        await self._mount_in_tab("card", self.card)
-        await self.traffic_pane()
+        if self.makes_panes_ahead or not self.single:
+            await self.tools.bench()
+        if self.makes_panes_ahead:
+            for tab in TAB_NAMES:
+                await self._make_pane(tab)
         await self._mount_logs()
         self.post_message(self.Complete())
+
+    async def _make_pane(self, tab: str) -> None:
+        match tab:
+            case "resources":
+                await self.resources_pane()
+            case "prompts":
+                await self.prompts_pane()
+            case "chat":
+                await self.chat_pane()
+            case "calls":
+                await self._mount_in_tab("calls", self.calls)
+            case "card":
+                await self._mount_in_tab("card", self.card)
+            case "traffic":
+                await self.traffic_pane()
 
     async def _mount_logs(self) -> None:
         if not self.logs.is_attached:
@@ -564,6 +579,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self.app.run_worker(self._host.servers.refresh_lists(), group="refresh-lists")
         if event.pane.id == "chat":
             self.post_message(self.ChatOpened())
+        self.call_later(self._make_pane, event.pane.id or "")  # a click may come before `_add_panes` has reached it
 
     def _fill(self, tab: str | None) -> None:
         """Arrange the servers and the logs for this tab. A class of the screen itself would style all widgets again."""

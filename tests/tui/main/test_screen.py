@@ -60,13 +60,25 @@ async def test_the_result_is_beside_the_form_on_a_wide_screen() -> None:
 
 async def test_the_start_is_over_once_when_all_panes_are_there() -> None:
     starts: list[None] = []
-    async with on_stage(started=lambda: starts.append(None)) as stage:
+    async with on_stage(started=lambda: starts.append(None), all_panes=True) as stage:
         await stage.until(lambda _: starts)
         main = stage.app.main
         panes = main.resources, main.prompts, main.chat, main.calls, main.card, main.traffic, main.logs
         assert all(pane is not None and pane.is_attached for pane in panes)
         await stage.press("f4", "t")
         assert len(starts) == 1
+
+
+async def test_a_pane_is_made_when_its_tab_is_clicked() -> None:
+    async with on_stage() as stage:
+        await stage.ready()
+        main = stage.app.main
+        assert main.resources is None
+        assert not main.calls.is_attached
+        await stage.pilot.click("#--content-tab-resources")
+        await stage.until(lambda _: main.resources is not None and main.resources.list.rows.items)
+        await stage.pilot.click("#--content-tab-calls")
+        await stage.until(lambda _: main.calls.is_attached)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["narrow", "wide"])
@@ -283,7 +295,7 @@ async def later_layouts(stage: Stage) -> list[Screen[object]]:
 
 
 async def test_what_is_hidden_causes_no_layout() -> None:
-    async with on_stage(echo("--tools", 100), size=(120, 30)) as stage:
+    async with on_stage(echo("--tools", 100), size=(120, 30), all_panes=True) as stage:
         await stage.ready()
         await stage.until(lambda app: app.main.traffic is not None and app.main.traffic.is_attached)
         main = stage.app.main
