@@ -21,11 +21,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pyte
 
 from tests.screen_text import says
+from tests.warm_start import Fork, may_fork
 
 KEYS: Mapping[str, str] = {
     "enter": "\r",
@@ -80,7 +81,8 @@ BEGUN = re.compile(rb"\x1b(?:\[[\d;]*)?")
 class Terminal:
     """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``.
 
-    Without ``controls`` it is not the command's controlling terminal, and closing it sends no signal.
+    Without ``controls`` it is not the command's controlling terminal, and closing it sends no signal. With ``fresh``
+    mcphost is started by the system and imports all it needs, else by a fork where that shows the same.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         controls: bool = True,
+        fresh: bool = False,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -106,16 +109,15 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
         settings |= {"COLORFGBG": "15;0"}  # the emulator does not answer when it is asked for its background
-        self.process = subprocess.Popen(
-            (*TAKE_CONTROL, os.ttyname(slave), *command) if controls else command,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**os.environ, **settings, **(env or {})},
-            cwd=cwd,
-            start_new_session=True,
-        )
         self._path = os.ttyname(slave)
+        whole = {**os.environ, **settings, **(env or {})}
+        more: dict[str, Any] = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True, "cwd": cwd}
+        self.process: subprocess.Popen[bytes]
+        if not fresh and may_fork(command, whole):
+            self.process = Fork(command, terminal=self._path if controls else None, env=whole, **more)
+        else:
+            command = (*TAKE_CONTROL, self._path, *command) if controls else command
+            self.process = subprocess.Popen(command, env=whole, **more)
         os.close(slave)
 
     def __enter__(self) -> Self:

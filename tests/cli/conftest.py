@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from mcphost.cli import main
 from mcphost.config import KEYRING_SERVICE
 from tests.auth.keychains import Shelf
 from tests.cli.adding_program import add as add_servers
+from tests.warm_start import Fork, may_fork
 
 IN_BACKGROUND = ("sh", "-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh")
 """Put before a command: it starts as a shell's job in the background does, under nohup."""
@@ -69,8 +71,15 @@ def entry(name: str, *options: object, more: str = "", program: Path = ECHO) -> 
     return f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = [{args}]\n{more}\n'
 
 
-def start(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
-    """`python -m mcphost …` as a process with pipes, without a terminal."""
+def start(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
+    """`python -m mcphost …` as a process with pipes, without a terminal: a fork, where there is one."""
+    command = mcphost_command(*words)
+    fork = may_fork(command, more.get("env") or os.environ)
+    return start_program(command, Fork if fork else subprocess.Popen, **more)
+
+
+def start_fresh(words: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
+    """The same, for what is about the process itself."""
     return start_program(mcphost_command(*words), **more)
 
 
@@ -78,10 +87,12 @@ def mcphost_command(*words: str) -> list[str]:
     return [sys.executable, "-m", "mcphost", *words]
 
 
-def start_program(words: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
+def start_program(
+    words: Sequence[str], kind: type[subprocess.Popen[bytes]] = subprocess.Popen, **more: Any
+) -> subprocess.Popen[bytes]:
     """A process with pipes, without a terminal."""
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    process: subprocess.Popen[bytes] = subprocess.Popen(words, **pipes)  # type: ignore[call-overload]
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    process = kind(words, **pipes)
     _started.append(process)
     return process
 

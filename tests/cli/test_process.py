@@ -12,11 +12,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mcphost
-from tests.cli.conftest import IN_BACKGROUND, echo, entry, mcphost_command, start, start_program
+from tests.cli.conftest import IN_BACKGROUND, echo, entry, mcphost_command, start_program
+from tests.cli.conftest import start_fresh as start
 from tests.screen_text import says
 
 pytestmark = pytest.mark.slow
@@ -298,7 +300,7 @@ def test_a_long_answer_goes_whole_into_a_nonblocking_pipe(monkeypatch: pytest.Mo
 class Terminal:
     """mcphost on a terminal of its own, with its answer on a pipe unless it is a screen."""
 
-    def __init__(self, *words: str, prefix: Sequence[str] = (), **more: object) -> None:
+    def __init__(self, *words: str, prefix: Sequence[str] = (), **more: Any) -> None:
         self._master, slave = pty.openpty()
         if "stdout" in more:
             more["stdout"] = slave
