@@ -241,11 +241,15 @@ def validated_call(entry: Mapping[str, Any]) -> SavedCall:
 
 @dataclass(frozen=True, slots=True)
 class LoadedCalls:
-    """The valid calls of a file in its order, and what is wrong with others; ``broken`` has those problems by name."""
+    """The valid calls of a file in its order, and what is wrong with others; ``broken`` has those problems by name.
+
+    ``twice`` has them for names of several calls, of which the first is valid.
+    """
 
     calls: tuple[SavedCall, ...] = ()
     problems: tuple[ConfigError, ...] = ()
     broken: Mapping[str, ConfigError] = field(default_factory=dict)
+    twice: Mapping[str, ConfigError] = field(default_factory=dict)
 
     def find(self, name: str) -> SavedCall | None:
         return next((call for call in self.calls if call.name == name), None)
@@ -261,23 +265,27 @@ def parse_calls(text: str, path: Path | None = None) -> LoadedCalls:
     if len(entries) > MAX_CALLS:
         raise validator.problem(("call",), f"has more than {MAX_CALLS} calls; nothing of the file was read")
     calls: dict[str, SavedCall] = {}
+    places: dict[str, int] = {}
     broken: dict[str, ConfigError] = {}
+    twice: dict[str, ConfigError] = {}
     for number, entry in enumerate(entries):
         where = ("call", number)
         try:
             call = validator.validated(SavedCall, entry, where)
             if call.name in calls:
-                raise validator.problem((*where, "name"), "another call has this name already; rename one")
+                first = validator.problem(("call", places[call.name], "name"), "").line
+                again = validator.problem((*where, "name"), f"the call in line {first} has this name, too; rename one")
+                twice.setdefault(call.name, again)
+                raise again
         except ConfigError as error:
             problems.append(error)
             name = entry.get("name") if isinstance(entry, dict) else None
             if isinstance(name, str):
                 broken.setdefault(name, error)
         else:
-            calls[call.name] = call
-    return LoadedCalls(
-        tuple(calls.values()), each(problems), {name: broken[name] for name in broken if name not in calls}
-    )
+            calls[call.name], places[call.name] = call, number
+    only_broken = {name: error for name, error in broken.items() if name not in calls}
+    return LoadedCalls(tuple(calls.values()), each(problems), only_broken, twice)
 
 
 class CallsFile:

@@ -113,7 +113,7 @@ CALL = '[[call]]\nname = "a"\nserver = "s"\ntool = "t"\n'
         (CALL.replace("tool", "tol"), 4, 'call[0].tol: unknown key tol; did you mean "tool"?'),
         (CALL + 'prompt = "p"', 5, "has both tool and prompt; keep one"),
         ('[[call]]\nname = "a"\nserver = "s"', 1, "names nothing to call"),
-        (CALL + CALL, 6, "another call has this name already"),
+        (CALL + CALL, 6, "the call in line 2 has this name, too"),
         (CALL + "expect = { text_match = 1 }", 5, 'did you mean "text_matches"?'),
         (CALL + 'expect = { text_matches = "(" }', 5, "is not a regular expression"),
         (CALL + "max_seconds = 0", 5, "must be above 0"),
@@ -134,7 +134,7 @@ def test_a_mistake_names_its_line(text: str, line: int, words: str) -> None:
     (problem,) = loaded.problems
     assert problem.line == line
     assert words in str(problem)
-    assert len(loaded.calls) == (1 if "another" in words or "calls = 1" in text else 0)
+    assert len(loaded.calls) == (1 if "too" in words or "calls = 1" in text else 0)
 
 
 @pytest.mark.parametrize(

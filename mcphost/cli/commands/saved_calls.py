@@ -92,6 +92,8 @@ def plan(words: Sequence[str], file: CallsFile, saved: LoadedCalls) -> list[Plan
 
 
 def _find(name: str, file: CallsFile, saved: LoadedCalls) -> SavedCall:
+    if name in saved.twice:
+        raise saved.twice[name]
     if (found := saved.find(name)) is not None:
         return found
     if name in saved.broken:

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.cli.commands.saved_calls import plan
 from mcphost.composition import demo_config
+from mcphost.config import Values
+from mcphost.config.calls import CallsFile, parse_calls
+from mcphost.errors import ConfigError
 from tests.cli.conftest import Mcphost, entry
 
 CALLS = """\
@@ -89,6 +93,13 @@ def test_what_cannot_run_says_why(mcphost: Mcphost, saved: Path, words: list[str
     assert said.code == code
     assert err.replace("~/../own", str(saved / "own")) in said.err
     assert said.out == ""
+
+
+def test_a_name_of_two_calls_runs_neither(tmp_path: Path) -> None:
+    call = '[[call]]\nname = "a"\nserver = "s"\ntool = "t"\n'
+    file = CallsFile(tmp_path / "calls.toml", Values({}), own=True)
+    with pytest.raises(ConfigError, match=r"calls\.toml:6: .*the call in line 2 has this name, too; rename one"):
+        plan(["a"], file, parse_calls(call + call, file.path))
 
 
 def test_the_list_names_each_call(mcphost: Mcphost, saved: Path) -> None:
