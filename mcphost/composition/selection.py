@@ -51,6 +51,8 @@ class Selection:
     """The configuration with these servers only."""
     names: tuple[str, ...]
     broken: dict[str, ConfigError] = field(default_factory=dict)
+    problems: tuple[ConfigError, ...] = ()
+    """All that is wrong in the files, or with the profile."""
 
 
 def select(loaded: LoadedConfig, arguments: Sequence[str]) -> Selection:
@@ -84,7 +86,8 @@ def select_entries(loaded: LoadedConfig, names: Sequence[str]) -> Selection:
 
 
 def _selection(loaded: LoadedConfig, servers: dict[str, ServerConfig], broken: dict[str, ConfigError]) -> Selection:
-    return Selection(loaded.config.model_copy(update={"servers": servers}), tuple(servers), broken)
+    config = loaded.config.model_copy(update={"servers": servers})
+    return Selection(config, tuple(servers), broken, tuple(loaded.problems))
 
 
 def _free_name(loaded: LoadedConfig, taken: Mapping[str, ServerConfig], first: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -64,6 +64,14 @@ def _entries(
             yield name, TableValidator("", None).validated(model, after, (section, name))
         except ConfigError as error:
             problems[section, name] = ConfigError(f"{where}: {error.message}")
+
+
+def unmatched(config: Config, disabled: Container[str]) -> Iterator[ConfigError]:
+    """Names in the profiles that no server has, nor any of the ``disabled`` ones, whose entries are invalid."""
+    for name, profile in config.profiles.items():
+        for (_, server), problem in _unmatched(name, profile, config):
+            if server not in disabled:
+                yield problem
 
 
 def _unmatched(name: str, profile: ProfileConfig, config: Config) -> Iterator[tuple[tuple[str, str], ConfigError]]:

@@ -7,7 +7,7 @@ import pytest
 from mcphost.config import Config, ConfigLocation, load_found, parse
 from mcphost.config.changes import compare
 from mcphost.config.models import ProfileConfig
-from mcphost.config.profiles import in_profile
+from mcphost.config.profiles import in_profile, unmatched
 from mcphost.config.references import substituted
 from mcphost.errors import ConfigError
 
@@ -66,6 +66,14 @@ def test_values_that_make_an_entry_invalid_leave_it_out() -> None:
 
 def test_a_server_that_no_entry_has_names_the_nearest() -> None:
     assert profile("wrong")[1] == ["profiles.wrong.servers[0]: no server is called ap; did you mean api?"]
+
+
+def test_the_unknown_servers_of_all_profiles_are_found() -> None:
+    config = parse(FILE).config
+    assert [each.message for each in unmatched(config, ())] == [
+        "profiles.wrong.servers[0]: no server is called ap; did you mean api?"
+    ]
+    assert not list(unmatched(config, {"ap"}))
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,21 @@ def verify(found: ConfigLocation) -> Outcome:
         return Outcome(remarks=("there is no configuration to check",))
     try:
         loaded = load_found(found)
-        problems = (*loaded.problems, *_key_problems(found, loaded.config))
+        problems = (*loaded.problems, *_profile_problems(loaded), *_key_problems(found, loaded.config))
     except ConfigErrors as error:
         problems = error.problems
     except ConfigError as error:
         problems = (error,)
     text = "".join(f"{show_line(str(problem), 2000)}\n" for problem in problems)
     return Outcome(text, Exit.USAGE if problems else Exit.DONE, () if problems else (_sound(found),))
+
+
+def _profile_problems(loaded: LoadedConfig) -> Sequence[ConfigError]:
+    if not loaded.config.profiles:
+        return ()
+    from mcphost.config.profiles import unmatched  # late: most configurations have none
+
+    return tuple(unmatched(loaded.config, loaded.disabled))
 
 
 def _key_problems(found: ConfigLocation, config: Config) -> Sequence[ConfigError]:

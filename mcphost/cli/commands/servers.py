@@ -14,6 +14,7 @@ from mcphost.cli.commands.login import status_object, status_text
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, reason_of, unselected, worst_exit
 from mcphost.cli.output import Outcome, StatusLine, json_text, table
 from mcphost.cli.preparation import run_without_calls, select_servers
+from mcphost.composition import Selection
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
@@ -34,8 +35,16 @@ def run_check(options: Namespace) -> int:
         return run_check_eras(options)
     chosen = select_servers(options)
     return run_without_calls(
-        options, chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json)
+        options,
+        chosen,
+        lambda host: check(host, chosen.names, chosen.broken, _of_profile(chosen), as_json=options.json),
     )
+
+
+def _of_profile(chosen: Selection) -> Sequence[str]:
+    """What is wrong with the names in the profile."""
+    where = f"profiles.{chosen.config.profile}.servers"
+    return [str(problem) for problem in chosen.problems if problem.message.startswith(where)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +103,10 @@ class ServerCheck:
 HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "IDENTIFIES AS", "REASON")
 
 
-async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_json: bool) -> Outcome:
-    """Connect to all servers at once and report each result."""
+async def check(
+    host: Host, names: Sequence[str], broken: BrokenServers, remarks: Sequence[str] = (), *, as_json: bool
+) -> Outcome:
+    """Connect to all servers at once and report each result, after ``remarks``."""
     status = StatusLine()
 
     stop = host.bus.observe(lambda _: _show_waiting(host, names, status), ServerChanged)
@@ -111,7 +122,7 @@ async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_j
         else table([HEADING, *(each.as_row() for each in results)])
     )
     cut = [each for each in results if each.failure and not as_json and show_line(each.remark) not in text]
-    remarks = [f"{each.name}: {each.remark}" for each in cut]
+    remarks = [*remarks, *(f"{each.name}: {each.remark}" for each in cut)]
     for name in names:
         remarks += left_out(host, name, CatalogKind.TOOLS) if host.servers[name].ready else ()
     return Outcome(text, worst_exit([each.failure for each in results if each.failure]), tuple(remarks))
