@@ -10,7 +10,7 @@ from mcphost.cli.output import Exit, Outcome, remark
 from mcphost.cli.run import finish, in_host, run
 from mcphost.composition import Selection, dependencies, select_entries, values_for
 from mcphost.composition.endpoint import NothingServed, ServedStream, serve_content
-from mcphost.config import state_folder
+from mcphost.config import Config, state_folder
 from mcphost.config.state import StateStore
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.agents.facts import AgentFacts
@@ -42,7 +42,16 @@ def serve_agent(options: Namespace) -> int:
         finally:
             await served.aclose()
 
-    return in_host(chosen.config, headless_dependencies(options, chosen), work)
+    return in_host(_started_by_the_agent(chosen.config), headless_dependencies(options, chosen), work)
+
+
+def _started_by_the_agent(config: Config) -> Config:
+    """The configuration with servers that start once the agent has said what it answers."""
+    servers = {
+        name: server.model_copy(update={"start": "lazy"}) if server.start == "eager" else server
+        for name, server in config.servers.items()
+    }
+    return config.model_copy(update={"servers": servers})
 
 
 def endpoint_options(options: Namespace, agent: AgentFacts) -> EndpointOptions:

@@ -79,6 +79,10 @@ class ServedContent(Protocol):
 
     # Notices.
 
+    def introduced(self, capabilities: Mapping[str, Any]) -> None:
+        """The client has declared these capabilities; `prepare` follows."""
+        return
+
     def opened(self) -> None:
         """The client has ended the handshake."""
         return
@@ -335,8 +339,10 @@ class ServerSession:
             raise InvalidParamsError(f"This client is subscribed to {SUBSCRIBED_ITEMS} resources already.")
         if request.method == "initialize":
             self._initializes, self._early = True, []
+            self._content.introduced(as_dict(request.params.get("capabilities")))
             self._content.prepare(lambda: self._finish_with(request, self._initialize))
         elif request.method == "server/discover":
+            self._content.introduced(request.declaration.capabilities)
             self._content.prepare(lambda: self._finish_with(request, self._discover))
         elif request.revision.modern and "requestState" in request.params:
             self._continue(request)

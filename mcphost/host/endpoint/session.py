@@ -229,6 +229,9 @@ class EndpointSession(ServedContent):
                 why = f": {show_line(connection.reason, REASON)}" if connection.reason else ""
                 yield f"The tools of {entry} are missing, since this server is {connection.state.value}{why}."
 
+    def introduced(self, capabilities: Mapping[str, Any]) -> None:
+        self._declared = capabilities
+
     def prepare(self, then: Callable[[], None]) -> None:
         if all(self._known.get(self.server_of(entry)) for entry in self.entries):
             then()
@@ -352,6 +355,8 @@ class EndpointSession(ServedContent):
         connection = self._context.servers.get(entry)
         if connection is None:
             return
+        if self.options.alone:
+            await self._lease(entry)  # before it starts, so that it hears what this agent answers
         if connection.state is ServerState.STOPPED and entry in self.options.servers:
             connection.start()
         known = self._known.get(connection.name)

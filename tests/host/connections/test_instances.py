@@ -13,17 +13,20 @@ import pytest
 
 from mcphost.config import Config, entry_of
 from mcphost.errors import ServerNotReady, UnknownName
+from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.connections import instances
 from mcphost.host.connections.instances import Holder, SharingReport
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
+from mcphost.host.endpoint.service import EndpointOptions
 from mcphost.host.tool_calls.call import CallState
+from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE
 from mcphost.protocol.models.content import TextContent
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, ServedRequest
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, ScriptedApprover, alive, script
-from tests.host.endpoint.rig import ServerContent, ServerInProcess
+from tests.host.endpoint.rig import Agent, ServerContent, ServerInProcess
 
 ONE, TWO = Holder(1, "claude-code"), Holder(2, "claude-code")
 
@@ -261,6 +264,17 @@ class RootsAskingServer(CountingServer):
             request.ask(ClientAsk("roots/list", {}, take))
         else:
             super().begin(request)
+
+
+async def test_a_server_for_one_session_hears_of_its_agent_at_its_only_start() -> None:
+    async with hosting(protocol="legacy", start="lazy") as running:
+        options = EndpointOptions(AgentFacts("codex"), alone=True)
+        agent = Agent(running.endpoint.open(options), NEWEST_HANDSHAKE, {"elicitation": {"form": {}}})
+        await agent.open()
+        await agent.call("count")
+        assert running.opened == ["git"]
+        assert running.contents["git"].begun[-1].declaration.capabilities == {"elicitation": {"form": {}}}
+        agent.close()
 
 
 async def test_an_instance_gets_the_folders_of_its_agent(until: Until) -> None:
