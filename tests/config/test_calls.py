@@ -134,7 +134,7 @@ def test_a_mistake_names_its_line(text: str, line: int, words: str) -> None:
     (problem,) = loaded.problems
     assert problem.line == line
     assert words in str(problem)
-    assert len(loaded.calls) == (1 if "too" in words or "calls = 1" in text else 0)
+    assert len(loaded.calls) == (1 if "this name" in words or "calls = 1" in text else 0)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def run_check(options: Namespace) -> int:
 
 
 def _of_profile(chosen: Selection) -> Sequence[str]:
-    """What is wrong with the names in the profile."""
+    """Names in the profile in use that no server has."""
     where = f"profiles.{chosen.config.profile}.servers"
     return [str(problem) for problem in chosen.problems if problem.message.startswith(where)]
 
