@@ -10,14 +10,17 @@ from typing import Any, Final
 
 from mcphost.client.client import Client
 from mcphost.client.requests import ProgressCallback
+from mcphost.config import entry_of
 from mcphost.errors import CapabilityMissing, McphostError, MethodRemoved, ServerError
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.connections.servers import Servers
 from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.metadata import to_server
+from mcphost.host.endpoint.questions import AgentQuestions
 from mcphost.host.endpoint.results import LargeResults
 from mcphost.host.endpoint.translation import Translation, of_this_leg
+from mcphost.host.tool_calls.current import AskedAgent, current_agent
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.progress import Progress
@@ -43,6 +46,8 @@ class EndpointRequestContext:
     """Returns the running server of an entry that the session uses."""
     translation: Callable[[str, ServedRequest], Translation]
     """Returns the translation from this server."""
+    questions: Callable[[str, ServedRequest], AgentQuestions]
+    """Returns the agent's answers to what the server of an entry asks in a request."""
 
 
 class EndpointRequests:
@@ -116,10 +121,14 @@ class EndpointRequests:
         params: Json,
         definition: Mapping[str, Any] | None = None,
     ) -> Result:
+        questions = self._context.questions(entry_of(server), request)
+        questions.request = request
         agent, given = self._context.agent(), as_dict(request.params.get("_meta"))
         if meta := to_server(given, definition or {}):
             params["_meta"] = meta
         report = _reporter(request) if "progressToken" in given else None
+
+        current_agent.set(AskedAgent(questions, agent.origin))  # this task is the request's own
 
         def send(client: Client) -> Awaitable[Result]:
             return client.request(request.method, params, on_progress=report)

@@ -111,6 +111,7 @@ class EndpointSession(ServedContent):
                 results=self._results,
                 lease=self._lease,
                 translation=self._translation,
+                questions=self._questions,
             )
         )
         self._subscriptions = EndpointSubscriptions(

@@ -16,8 +16,8 @@ from mcphost.host.consent.policy import PolicyDecision, sampling_policy
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.roots import RootsService
-from mcphost.host.tool_calls.call import CallQuestions, ToolCall
-from mcphost.host.tool_calls.current import current_call
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.current import AskedAgent, current_agent, current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_dict, as_list
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
@@ -104,48 +104,57 @@ class ServerRequestHandler:
 
     def check(self, request: InputRequest) -> None:
         """Raise InputRefused if the request cannot be read."""
-        if self._questions(*self._call(), request) is not None:
+        if self._asked_agent(request) is not None:
             return
         read = ServerRequest(self._server, request.params, purpose=request.purpose)
         self._service.answering(request.method).check_readable(read)
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server withdraws the request."""
-        call, certain = self._call()
-        questions = self._questions(call, certain, request)
-        if call is None or questions is None:
-            return await self._own(request, call, certain)
-        given = await self._by_agent(request, call, questions)
-        if not questions.adds_own(request):
-            return given
-        return _joined(given, await self._own(request, call, certain))
+        agent = self._asked_agent(request)
+        if agent is None:
+            return await self._own(request)
+        given = await self._by_agent(request, agent)
+        return _joined(given, await self._own(request)) if agent.questions.adds_own(request) else given
 
-    async def _own(self, request: InputRequest, call: ToolCall | None, certain: bool) -> Mapping[str, Any]:
+    async def _own(self, request: InputRequest) -> Mapping[str, Any]:
         """The answer of mcphost's own services."""
+        call, certain = self._call()
         service = self._service.answering(request.method)
         if request.purpose is not None:
             call, certain = (call if certain else None), True
             await self._service.pending.pace(self._server, request.purpose.budget)
         return await service.answer(ServerRequest(self._server, request.params, call, certain, request.purpose))
 
-    def _questions(self, call: ToolCall | None, certain: bool, request: InputRequest) -> CallQuestions | None:
-        """The agent's answers, if this request is for the agent."""
-        questions = call.request.questions if call is not None and certain else None
-        if questions is None or self._service.pending.muted(self._server):
+    def _asked_agent(self, request: InputRequest) -> AskedAgent | None:
+        """The agent that answers this request; None: mcphost itself does."""
+        agent = current_agent.get() or self._caller(request)
+        if agent is None or self._service.pending.muted(self._server):
             return None
         if request.method == "roots/list" and self._service.roots.has_agents(self._server):
             return None  # they are asked for there
-        return questions if questions.takes(request) else None
+        return agent if agent.questions.takes(request) else None
 
-    async def _by_agent(self, request: InputRequest, call: ToolCall, questions: CallQuestions) -> Mapping[str, Any]:
+    def _caller(self, request: InputRequest) -> AskedAgent | None:
+        """The agent whose call the request certainly belongs to."""
+        call, certain = self._call()
+        if call is None or not certain or call.request.questions is None:
+            return None
+        if request.purpose is not None and call.number != current_call.get():
+            return None  # a modern server asks in the task of the request itself
+        return AskedAgent(call.request.questions, call.request.origin)
+
+    async def _by_agent(self, request: InputRequest, agent: AskedAgent) -> Mapping[str, Any]:
         """The agent's answer, once it is written down."""
-        pending, by = self._service.pending, call.request.origin
+        pending, by = self._service.pending, agent.origin
+        call = None if current_agent.get() is not None else self._call()[0]
+        number = None if call is None else call.number
         mode = "url" if request.params.get("mode") == "url" else "form"
         kind = {"roots/list": "roots", "sampling/createMessage": "sampling"}.get(request.method, mode)
-        record = {"event": "question", "kind": kind, "server": entry_of(self._server), "call": call.number}
+        record = {"event": "question", "kind": kind, "server": entry_of(self._server), "call": number}
         try:
-            with pending.waits(call.number):
-                answer = await questions.answer(request)
+            with pending.waits(number):
+                answer = await agent.questions.answer(request)
         except asyncio.CancelledError:
             pending.note({**record, "verdict": "withdrawn", "by": "server"})
             raise

@@ -358,3 +358,39 @@ async def test_the_profile_says_whose_folders_a_server_sees(era: str, roots: str
             agent.reply(name, ANSWERS["roots/list"])
         result = (await agent.answer(key))["result"]
         assert [root["uri"] for root in result["structuredContent"]["roots"]] == uris
+
+
+class AskingPrompts(ServerContent):
+    """A server that needs a form to give a prompt."""
+
+    def begin(self, request: ServedRequest) -> None:
+        if request.method != "prompts/get":
+            super().begin(request)
+            return
+        self.begun.append(request)
+        prompt = self.results["prompts/get"]
+        request.ask(ClientAsk("elicitation/create", FORM, lambda answer: request.finish({**prompt, "own": 1})))
+
+
+@pytest.mark.server_requirement("SMRTR-02")
+@pytest.mark.parametrize("revision", ERAS.values(), ids=[f"{each} agent" for each in ERAS])
+async def test_a_prompt_asks_its_own_agent_alone(revision: Revision) -> None:
+    content, inbox = AskingPrompts(slow=lambda request: None), Inbox()
+    async with screen({"s": content}, era="modern", approver=inbox) as running:
+        caller, agent = await running.agent(), await running.agent(revision)
+        caller.start("tools/call", {"name": "slow", "arguments": {}})
+        await content.until("tools/call")
+        key = agent.start("prompts/get", {"name": "greet"})
+        ((name, (method, _)),) = (await asked(agent, key)).items()
+        assert method == "elicitation/create"
+        assert not any(each.get("method") == "elicitation/create" for each in caller.sent)
+        if revision.modern:
+            state = (await agent.answer(key))["result"]["requestState"]
+            result = await agent.result(
+                "prompts/get", {"name": "greet", "inputResponses": {name: ANN}, "requestState": state}
+            )
+        else:
+            agent.reply(name, ANN)
+            result = (await agent.answer(key))["result"]
+        assert result["own"] == 1
+        assert inbox.questions == []
