@@ -867,11 +867,13 @@ not be reached, 4 you declined.
   mcphost agents --json | jq 'select(.waiting > 0)'
 """,
         more="""\
-An agent connects when it starts a server behind mcphost tap or gate.
+An agent connects when it starts a server behind mcphost tap or gate, or
+mcphost serve.
 
-With --json, the objects have: session, role (gate or tap), server, agent,
-given (by --as), claimed, pid, program, folder, identity, since (Unix time),
-calls, waiting, messages, dropped and declining.
+With --json, the objects have: session, role (serve, gate or tap), server,
+servers (of serve: each with what runs for the agent), profile, agent, given
+(by --as), claimed, pid, program, folder, identity, since (Unix time), calls,
+waiting, messages, dropped and declining.
 
 Exit codes: 0 done, 2 usage, 3 no screen runs.
 """,

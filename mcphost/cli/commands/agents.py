@@ -29,7 +29,7 @@ def run_agents(options: Namespace) -> int:
     if options.json:
         return finish(Outcome("".join(map(json_text, agents))))
     if not agents:
-        return finish(Outcome(remarks=("no agent is connected; put mcphost before a server: mcphost wrap HOST",)))
+        return finish(Outcome(remarks=("no agent is connected; see: mcphost help agents, mcphost help serve",)))
     return finish(Outcome(table([HEADING, *map(_row, agents)])))
 
 
