@@ -68,7 +68,7 @@ def served_selection(options: Namespace) -> Selection:
     found, _ = agent_settings(options)
     for problem in found.problems:
         remark(problem)
-    return select_entries(found.loaded, options.servers)
+    return select_entries(found.loaded, options.servers, some=not options.approve)
 
 
 def headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies:

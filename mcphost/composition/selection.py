@@ -73,14 +73,14 @@ def select(loaded: LoadedConfig, arguments: Sequence[str]) -> Selection:
     return _selection(loaded, servers, broken)
 
 
-def select_entries(loaded: LoadedConfig, names: Sequence[str]) -> Selection:
-    """As `select`, for entries alone, of which one can run. Raises UsageError for another server, too."""
+def select_entries(loaded: LoadedConfig, names: Sequence[str], *, some: bool = True) -> Selection:
+    """As `select`, for entries alone; ``some`` of them must be able to run. Raises UsageError for another server."""
     if unnamed := next(filter(is_ad_hoc, names), None):
         raise UsageError(f"name an entry of the configuration; to add this server: mcphost add {unnamed!a}")
     chosen = select(loaded, names)
     for error in chosen.broken.values() if names else ():
         raise error
-    if not chosen.names:
+    if some and not chosen.names:
         raise ConfigError("no server that can run is configured; see: mcphost help servers")
     return chosen
 

@@ -204,7 +204,7 @@ class ScriptedModel:
 def _named(offered: Sequence[str], tool: str) -> str | None:
     """The agent's name for a tool; None if it does not offer it."""
     ends = tuple(f"{separator}{tool}" for separator in "_-\n")
-    return next((name for name in offered if name.endswith(ends)), None)
+    return next((name for name in offered if name == tool or name.endswith(ends)), None)
 
 
 def _event(event: Json) -> str:
