@@ -22,6 +22,12 @@ def environment_of(options: Namespace) -> Mapping[str, str]:
     return {**os.environ, **{name: value for name, value in named.items() if value}}
 
 
+def explain_to_person() -> None:
+    """Say on a terminal why nothing happens there."""
+    if os.isatty(0) and os.isatty(2):
+        os.write(2, b"mcphost serve: an agent starts this, and speaks MCP here; see: mcphost help serve\n")
+
+
 def socket_of(options: Namespace) -> str:
     """The path of the screen's socket; empty where there can be none."""
     from mcphost.errors import ConfigError

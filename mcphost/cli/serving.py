@@ -8,6 +8,7 @@ from argparse import Namespace
 from mcphost.cli.agent_settings import agent_settings, allow_command
 from mcphost.cli.output import Exit, Outcome, remark
 from mcphost.cli.run import finish, in_host, run
+from mcphost.cli.screen_socket import explain_to_person
 from mcphost.composition import Selection, dependencies, select_entries, values_for
 from mcphost.composition.endpoint import NothingServed, ServedStream, serve_content
 from mcphost.config import Config, state_folder
@@ -30,6 +31,7 @@ NOT_RUNNING = (
 def serve_agent(options: Namespace) -> int:
     """Serve the agent on stdin and stdout until it ends. Raises ConfigError, UnknownName or UsageError."""
     chosen = served_selection(options)
+    explain_to_person()
     if chosen.config.serve.without_screen == "refuse":
         return finish(run(_refuse()))
 

@@ -6,7 +6,7 @@ import signal
 import sys
 
 from mcphost.cli.between import SERVE
-from mcphost.cli.screen_socket import ANSWER, hello_of, socket_of
+from mcphost.cli.screen_socket import ANSWER, explain_to_person, hello_of, socket_of
 from mcphost.shim import GRACE, open_socket, read, say_hello, write_all
 
 TYPE_CHECKING = False
@@ -84,6 +84,7 @@ def run_through_screen(options: Namespace) -> int | None:
     lines, answer = greeted
     if answer["type"] != "welcome":
         return _failed(str(answer.get("reason", "the running mcphost refused it")))
+    explain_to_person()
     for name in ("SIGINT", "SIGTERM"):  # the end of the connection says it all
         signal.signal(signal.Signals[name], signal.SIG_DFL)
     return _pump(connection, lines)
