@@ -162,7 +162,9 @@ class _EndpointCall:
         """None while the agent does not wait."""
         self._context, self._became_late = context, late
         self._call: ToolCall
-        self._heartbeat: Heartbeat | None = None
+        self._heartbeat: Heartbeat
+        self._beats = False
+        """True if the agent gave a token for progress."""
         self._answer_at = self._doubt_at = inf
         self._timer: asyncio.TimerHandle | None = None
         self._wanted = asyncio.Event()
@@ -258,7 +260,7 @@ class _EndpointCall:
             self.asked.questions.request = request
         request.on_cancel = self.close
         now, token = self._loop.time(), _token_of(request)
-        self._heartbeat = None if token is None else Heartbeat(token, now)
+        self._heartbeat, self._beats = Heartbeat("" if token is None else token, now), token is not None
         agent = self._context.agent()
         limits = limits_of(agent.given or agent.claimed or agent.label)
         within = self._context.answer_within()
@@ -273,7 +275,7 @@ class _EndpointCall:
         """Wake when the next sign of life or the answer is due."""
         awaited = self.request is not None and self.request.task_id is None
         due = min(self._answer_at, self._doubt_at) if awaited else inf
-        if self._heartbeat is not None:
+        if self._beats:
             due = min(due, self._heartbeat.next_at)
         if due < inf:
             self._timer = self._loop.call_at(due, self._wake)
@@ -296,9 +298,9 @@ class _EndpointCall:
         if now >= self._doubt_at:
             self._doubt_at = inf
             self._context.shown.doubted(self._call.number)
-        if self._heartbeat is not None and now >= self._heartbeat.next_at:
+        if self._beats and now >= self._heartbeat.next_at:
             beat = self._heartbeat.beat(now)
-            if beat is not None:
+            if beat is not None and not request.asks:  # else it is the agent that is waited for
                 request.progress(beat["params"])
         if self.sent:
             self._answer_at = inf
@@ -332,9 +334,8 @@ class _EndpointCall:
 
     def _progressed(self, progress: Progress) -> None:
         request = self.request
-        if request is None or self._heartbeat is None or not self._heartbeat.passes(progress.progress):
-            return
-        request.progress(progress_report(progress))
+        if request is not None and self._heartbeat.passes(progress.progress):
+            request.progress(progress_report(progress))
 
     # The end.
 

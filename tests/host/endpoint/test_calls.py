@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,11 @@ def held(request: ServedRequest) -> None:
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents wait for 50 ms."""
-    monkeypatch.setattr(calls, "limits_of", lambda agent: AgentLimits(0.05, 0.05, 1))
+def hurried(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Agents wait for 50 ms, until this is called."""
+    limits = [AgentLimits(0.05, 0.05, 1)]
+    monkeypatch.setattr(calls, "limits_of", lambda agent: limits[-1])
+    return lambda: limits.append(AgentLimits(60, 60, 60))
 
 
 @pytest.mark.parametrize("revision", ERAS.values(), ids=ERAS)
@@ -226,8 +229,7 @@ async def test_the_end_of_the_session_cancels_its_calls() -> None:
         assert running.host.endpoint.sessions == ()
 
 
-@pytest.mark.usefixtures("hurried")
-async def test_a_late_yes_counts_for_the_repeat() -> None:
+async def test_a_late_yes_counts_for_the_repeat(hurried: Callable[[], None]) -> None:
     waiting = Waiting()
     approver = ScriptedApprover(waiting)
     content = ServerContent(lamp=says("lit"))
@@ -235,6 +237,7 @@ async def test_a_late_yes_counts_for_the_repeat() -> None:
         agent = await running.agent()
         (words,) = texts(await agent.call("lamp", {"a": 1}))
         assert words == OVERDUE
+        hurried()
         waiting.answer.set_result(YES)
         await decided(running)
         assert content.all("tools/call") == []
@@ -244,14 +247,14 @@ async def test_a_late_yes_counts_for_the_repeat() -> None:
         assert len(approver.questions) == 2
 
 
-@pytest.mark.usefixtures("hurried")
-async def test_a_repeat_joins_the_open_question() -> None:
+async def test_a_repeat_joins_the_open_question(hurried: Callable[[], None]) -> None:
     waiting = Waiting()
     async with rig(
         {"rock": ServerContent(lamp=says("lit"))}, policy=ASK, approver=ScriptedApprover(waiting)
     ) as running:
         agent = await running.agent()
         await agent.call("lamp")
+        hurried()
         key = agent.start("tools/call", {"name": "lamp", "arguments": {}})
         waiting.answer.set_result(YES)
         assert texts((await agent.answer(key))["result"]) == ["lit"]
@@ -403,14 +406,14 @@ async def test_without_a_screen_a_refusal_names_the_command_that_allows(tmp_path
     assert (declined.server, declined.tool, declined.gate) == ("rock", "lamp", Gate(agent="claude-code"))
 
 
-@pytest.mark.usefixtures("hurried")
-async def test_a_yes_that_is_too_old_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_yes_that_is_too_old_runs_nothing(monkeypatch: pytest.MonkeyPatch, hurried: Callable[[], None]) -> None:
     monkeypatch.setattr(calls, "GRANT_SECONDS", 0)
     waiting, content = Waiting(), ServerContent(lamp=says("lit"))
     approver = ScriptedApprover(waiting)
     async with rig({"rock": content}, policy=ASK, approver=approver) as running:
         agent = await running.agent()
         await agent.call("lamp")
+        hurried()
         waiting.answer.set_result(YES)
         (call,) = running.host.tool_calls.calls.values()
         await call.ended()
