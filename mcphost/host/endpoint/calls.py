@@ -86,6 +86,8 @@ class CallContext:
     failure: Callable[[AskedCall, ServedRequest, ServerError], RpcError]
     """Returns a server's error as the agent gets it."""
     results: LargeResults
+    warn: Callable[[str, str], None]
+    """Logs a sentence about a server."""
     start: Callable[[Coroutine[Any, Any, None], str], object]
     """Runs work in the background."""
 
@@ -345,6 +347,11 @@ class _EndpointCall:
             request.finish(_words(self._declined))
         elif call.outcome is not None:
             result = self._context.result(self.asked, request, call.outcome.raw)
+            if call.validity is not None and call.validity.problems:
+                problem = call.validity.problems[0]
+                what = f"{problem.path or 'the result'}: {problem.message}"
+                words = f"an agent got a result of {self.asked.tool.name} that does not fit its output schema: {what}"
+                self._context.warn(self.asked.server, words)
             if call.edited:
                 result = noted(result, edit_note(call.arguments))
             if self._context.results.shortens:

@@ -127,6 +127,7 @@ class EndpointSession(ServedContent):
                 result=self._call_result,
                 failure=self._call_failure,
                 results=self._results,
+                warn=context.reporting.logs.warn,
                 start=self._start,
             )
         )

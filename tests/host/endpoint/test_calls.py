@@ -430,3 +430,13 @@ async def test_an_agent_visits_the_pages_of_its_call_itself() -> None:
         agent = await running.agent()
         error = await agent.error("tools/call", {"name": "lamp"})
     assert error == {"code": ErrorCode.URL_ELICITATION_REQUIRED, "message": "Pay first.", "data": {"elicitations": []}}
+
+
+async def test_a_result_that_breaks_its_schema_passes_with_a_log_line() -> None:
+    content = ServerContent(lamp=says("lit", structuredContent={"lit": "yes"}))
+    schema = {"type": "object", "properties": {"lit": {"type": "boolean"}}}
+    content.definitions["lamp"]["outputSchema"] = schema
+    async with rig({"rock": content}) as running:
+        agent = await running.agent()
+        assert (await agent.call("lamp"))["structuredContent"] == {"lit": "yes"}
+        assert any("does not fit its output schema: lit" in said for said in running.host.said("rock"))
