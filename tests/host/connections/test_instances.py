@@ -266,7 +266,7 @@ class RootsAskingServer(CountingServer):
             super().begin(request)
 
 
-async def test_a_server_for_one_session_hears_of_its_agent_at_its_only_start() -> None:
+async def test_a_server_for_one_session_starts_once_for_its_agent() -> None:
     async with hosting(protocol="legacy", start="lazy") as running:
         options = EndpointOptions(AgentFacts("codex"), alone=True)
         agent = Agent(running.endpoint.open(options), NEWEST_HANDSHAKE, {"elicitation": {"form": {}}})
