@@ -107,16 +107,19 @@ class McphostApp(ResilientApp):
     HELP = "No tool call is sent before you have seen it, unless a rule of yours allows it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    ToastRack { dock: top; align: right top; margin: 1 0 0 0; scrollbar-size: 0 0; }
-    PaletteScreen ToastRack { dock: bottom; margin: 0; }
+    ToastRack { dock: bottom; align: right bottom; margin: 0 0 1 0; scrollbar-size: 0 0; }
+    ToastRack.-above, ModalScreen ToastRack { dock: top; align: right top; margin: 2 0 0 0; }
+    ModalScreen ToastRack { margin: 1 0 0 0; }
+    PaletteScreen ToastRack { dock: bottom; align: right bottom; margin: 0; }
     Toast { width: auto; max-width: 75%; margin: 0; padding: 0 1; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     TextArea .text-area--placeholder { color: $text-disabled; }
     TextArea:ansi .text-area--placeholder { text-style: dim; }
     Input:ansi > .input--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }
     """
-    """Toasts cover the tabs first: the servers' states are above them, results below, and dialogs with their answers at
-    the bottom. They have no scrollbar: Textual counts their rows as without one, and the last toast was cut off.
+    """Toasts are above the keys, where a short one covers nothing but a frame. They are at the top where the bottom is in
+    use: in dialogs, which have their answers there, and, below the tabs, in the chat, where a message is written.
+    They have no scrollbar: Textual counts their rows as without one, and the last toast was cut off.
 
     Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text; the cursor of
     its input is black on black there.

@@ -586,6 +586,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._filling = tab
         self._fold_servers(self.app.size)
         self._side.set_class(tab is not None, "-covered")
+        self.query("ToastRack").set_class(tab == "chat", "-above")
         self._arrange_logs(self.app.size)
 
     async def on_chat_pane_left(self) -> None:
