@@ -425,8 +425,10 @@ class EndpointSession(ServedContent):
 
     def _questions(self, entry: str, request: ServedRequest) -> AgentQuestions:
         """The agent's answers to what this server asks in a call."""
-        translation = self._translation(self.server_of(entry), request)
-        return AgentQuestions(self._sides, translation, entry if len(self.entries) > 1 else "")
+        translation, sides = self._translation(self.server_of(entry), request), self._sides
+        if sides.roots == "both" and self._context.instances.holder_of(self.server_of(entry)) is not None:
+            sides = sides._replace(roots="mcphost")  # whose service then asks the agent, too
+        return AgentQuestions(sides, translation, entry if len(self.entries) > 1 else "")
 
     async def _subscribe(self, request: ServedRequest) -> Json:
         uri = request.params.get("uri")

@@ -131,8 +131,9 @@ class ServerRequestHandler:
         agent = current_agent.get() or self._caller(request)
         if agent is None or self._service.pending.muted(self._server):
             return None
-        if request.method == "roots/list" and self._service.roots.has_agents(self._server):
-            return None  # they are asked for there
+        outside = request.purpose is None and self._service.roots.has_agents(self._server)
+        if request.method == "roots/list" and outside:
+            return None  # they are asked for there, as they are outside of calls
         return agent if agent.questions.takes(request) else None
 
     def _caller(self, request: InputRequest) -> AskedAgent | None:
