@@ -117,8 +117,8 @@ class McphostApp(ResilientApp):
     TextArea:ansi .text-area--placeholder { text-style: dim; }
     Input:ansi > .input--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }
     """
-    """Toasts are above the keys, where a short one covers nothing but a frame. They are at the top where the bottom is in
-    use: in dialogs, which have their answers there, and, below the tabs, in the chat, where a message is written.
+    """Toasts are above the keys, where a short one covers nothing but a frame. They are at the top where the bottom is
+    in use: in dialogs, which have their answers there, and, below the tabs, in the chat, where a message is written.
     They have no scrollbar: Textual counts their rows as without one, and the last toast was cut off.
 
     Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text; the cursor of
