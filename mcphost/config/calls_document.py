@@ -145,7 +145,8 @@ def _unwrapped(value: Any) -> Any:
 
 def _item(value: Any, *, lines: bool = True) -> Item:
     """``lines``: it may take several lines."""
-    if isinstance(value, str) and lines and "\n" in value.strip("\n"):
+    # Readers may take a carriage return in text of several lines for a part of the line's end.
+    if isinstance(value, str) and lines and "\n" in value.strip("\n") and "\r" not in value:
         return tomlkit.string(value, multiline=True)
     if isinstance(value, dict):
         made = tomlkit.inline_table()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcphost.config import Config, ServerConfig, Values
@@ -94,6 +94,7 @@ JSON = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.text("ab x", min_size=1, max_size=3), JSON, max_size=3))
+@example({"a": "one\r\ntwo"})
 def test_any_arguments_come_back_as_they_were(arguments: dict[str, Any]) -> None:
     call = SavedCall(name="any", server="demo", tool="t", arguments=saved_arguments(arguments, frozenset()))
     text = with_call(with_call(HEADER, {**STORM.entry, "name": "any"}), call.entry)
