@@ -164,6 +164,7 @@ class Host:
                 self.elicitation,
                 lambda: self.sampling,
                 self._holder_of,
+                self._sharers_of,
                 writes=self._writes,
             ),
             reporting=reporting,
@@ -396,6 +397,9 @@ class Host:
     @property
     def _has_instances(self) -> bool:
         return "instances" in self.__dict__  # else no agent ever came
+
+    def _sharers_of(self, server: str) -> Sequence[Holder]:
+        return self.instances.sharers(server) if self._has_instances else ()
 
     def _holder_of(self, server: str) -> Holder | None:
         return self.instances.holder_of(server) if self._has_instances else None

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from mcphost.cancellation import first_of, to_the_end
@@ -342,10 +343,15 @@ class Connection:
     def _new_client(self, transport: Transport) -> Client:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         self._capabilities = requests.capabilities(self.name)
-        answers = requests.handler(self.name), self._capabilities
+        answers = requests.handler(self.name), partial(self._declare, self._capabilities)
         self.remembered_era = self._context.eras.get(self.config)
         era = self._next_era or era_to_open(self.config, self.remembered_era)
         return _new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
+
+    def _declare(self, own: ClientCapabilities, revision: Revision) -> Mapping[str, Any]:
+        """The capabilities for a handshake or a modern request, to which agents that share the server may add."""
+        declared = self._context.server_requests.with_agents(self.name, own) if revision.modern else own
+        return declared.under(revision)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
         await first_of(self._wake.wait(), self._get_ready(client), self._disconnect.wait())
@@ -533,19 +539,19 @@ def _new_client(
     identity: Identity,
     config: ServerConfig,
     limits: Limits,
-    answers: tuple[InputHandler, ClientCapabilities],
+    answers: tuple[InputHandler, Callable[[Revision], Mapping[str, Any]]],
     era: Era,
 ) -> Client:
     """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may.
 
     Raises ConfigError where only revisions are wanted that are not spoken.
     """
-    handler, declared = answers
+    handler, declare = answers
     return Client(
         transport,
         listener,
         identity,
-        capabilities=declared.under,
+        capabilities=declare,
         handler=handler,
         era=era,
         minimum=_oldest_accepted(config.minimum_version or ""),

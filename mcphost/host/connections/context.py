@@ -31,6 +31,9 @@ class ServerRequestPort(Protocol):
     def capabilities(self, server: str) -> ClientCapabilities:
         """Return the client capabilities to declare to this server."""
 
+    def with_agents(self, server: str, own: ClientCapabilities) -> ClientCapabilities:
+        """Return ``own`` with what the agents answer that share this server."""
+
     def elicitation_completed(self, server: str, elicitation: str) -> None:
         """Note that the server is done with a URL elicitation."""
 

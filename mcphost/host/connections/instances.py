@@ -196,6 +196,11 @@ class Instances:
         held = self._holders.get(server, {}).values()
         return next((each for each in held if each.alone or server in self._instances), None)
 
+    def sharers(self, server: str) -> Sequence[Holder]:
+        """The sessions that share this server, none of which it runs for alone."""
+        held = {} if server in self._instances else self._holders.get(server, {})
+        return [each for each in held.values() if not each.alone]
+
     async def lease(self, entry: str, holder: Holder) -> str:
         """Return the server that this session uses, its own or the entry's: call it before each use.
 

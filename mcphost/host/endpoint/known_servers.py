@@ -54,6 +54,13 @@ class KnownServers:
     def get(self, server: str) -> KnownServer | None:
         return self._known.get(server)
 
+    def has_listed(self, server: str) -> bool:
+        """True if the server has listed its items of all kinds that it has."""
+        known, connection = self._known.get(server), self._servers.get(server)
+        if known is None or connection is None:
+            return known is not None
+        return all(kind in known.items or not connection.listings.declared(kind) for kind in CatalogKind)
+
     def items(self, server: str, kind: CatalogKind) -> Sequence[Any]:
         known = self._known.get(server)
         return () if known is None else known.items.get(kind, ())

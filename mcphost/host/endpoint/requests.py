@@ -14,6 +14,7 @@ from mcphost.config import entry_of
 from mcphost.errors import CapabilityMissing, McphostError, MethodRemoved, ServerError
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.audited_requests import AuditedRequests
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.servers import Servers
 from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.metadata import to_server
@@ -24,6 +25,7 @@ from mcphost.host.tool_calls.current import AskedAgent, current_agent
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.progress import Progress
+from mcphost.protocol.models.prompts import Prompt
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError
 from mcphost.serving.served_request import Json, ServedRequest
@@ -44,6 +46,8 @@ class EndpointRequestContext:
     results: LargeResults
     lease: Callable[[str], Awaitable[str]]
     """Returns the running server of an entry that the session uses."""
+    listed: Callable[[CatalogKind], Awaitable[None]]
+    """Waits for the servers' lists of a kind, for some seconds."""
     translation: Callable[[str, ServedRequest], Translation]
     """Returns the translation from this server."""
     questions: Callable[[str, ServedRequest], AgentQuestions]
@@ -68,10 +72,7 @@ class EndpointRequests:
 
     async def prompt(self, request: ServedRequest) -> Result:
         name = _text(request.params, "name")
-        found = self._context.exposure().prompt(name)
-        if found is None:
-            raise InvalidParamsError(f"Unknown prompt: {name[:200]}")
-        entry, prompt = found
+        entry, prompt = await self._prompt(name)
         server = await self._context.lease(entry)
         given = {key: request.params[key] for key in ("arguments",) if key in request.params}
         record = {"event": "prompt", "prompt": prompt.name, **given}
@@ -87,10 +88,9 @@ class EndpointRequests:
         exposed = _text(ref, member)
         if member == "uri":
             entry, name = self.resource(exposed)
-        elif (found := self._context.exposure().prompt(exposed)) is not None:
-            entry, name = found[0], found[1].name
         else:
-            raise InvalidParamsError(f"Unknown prompt: {exposed[:200]}")
+            entry, prompt = await self._prompt(exposed)
+            name = prompt.name
         server = await self._context.lease(entry)
         connection = self._context.servers[server]
         params = {**_without_meta(request.params), "ref": {**ref, member: name}}
@@ -105,6 +105,15 @@ class EndpointRequests:
             )
         except McphostError as error:
             raise self._failure(request, server, error) from None
+
+    async def _prompt(self, exposed: str) -> tuple[str, Prompt]:
+        """The entry of a prompt, and the prompt. Raises RpcError."""
+        if (found := self._context.exposure().prompt(exposed)) is None:
+            await self._context.listed(CatalogKind.PROMPTS)
+            found = self._context.exposure().prompt(exposed)
+        if found is None:
+            raise InvalidParamsError(f"Unknown prompt: {exposed[:200]}")
+        return found
 
     def resource(self, exposed: str) -> tuple[str, str]:
         """The entry of a resource, and its URI there. Raises RpcError."""

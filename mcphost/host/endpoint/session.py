@@ -110,6 +110,7 @@ class EndpointSession(ServedContent):
                 exposure=lambda: self._exposure,
                 results=self._results,
                 lease=self._lease,
+                listed=lambda kind: self._reached(self.entries, LIST_SECONDS, kind),
                 translation=self._translation,
                 questions=self._questions,
             )
@@ -207,7 +208,7 @@ class EndpointSession(ServedContent):
     @property
     def _exposure(self) -> Exposure:
         config = self._context.config()
-        servers = {entry: self.server_of(entry) for entry in self.entries}
+        servers = {entry: self._listed_by(entry) for entry in self.entries}
         state = self._known.version, self._drift.version, tuple(servers.items())
         if self._exposed is None or self._exposed[0] != state or self._exposed[1] is not config:
             self._exposed = state, config, Exposure(config, servers, self._known, self._shows, self._own_tools)
@@ -471,6 +472,11 @@ class EndpointSession(ServedContent):
         """The server of an entry that this session used last, if that is known by now; else the entry's own."""
         server = self.shown.session.servers.get(entry, entry)
         return entry if self._known.get(server) is None else server
+
+    def _listed_by(self, entry: str) -> str:
+        """The server whose lists the agent gets: the one that it uses, once that has listed everything."""
+        server = self.server_of(entry)
+        return server if self._known.has_listed(server) else entry
 
     def uses(self, server: str) -> bool:
         """True if this session uses this running server."""

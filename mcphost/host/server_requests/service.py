@@ -6,7 +6,7 @@ Specification: client/roots, client/sampling, client/elicitation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +35,7 @@ class ServerRequestService:
     """The services that answer server requests.
 
     ``sampling`` creates its service at the first request. ``holder_of`` finds the agent's session for which a server
-    runs. ``writes``: the user can write answers instead of a model.
+    runs, and ``sharers_of`` those that share it. ``writes``: the user can write answers instead of a model.
     """
 
     def __init__(
@@ -47,10 +47,11 @@ class ServerRequestService:
         elicitation: ElicitationService,
         sampling: Callable[[], SamplingService],
         holder_of: Callable[[str], Holder | None],
+        sharers_of: Callable[[str], Sequence[Holder]] = lambda server: (),
         *,
         writes: bool,
     ) -> None:
-        self._config, self._holder_of, self._writes = config, holder_of, writes
+        self._config, self._holder_of, self._sharers_of, self._writes = config, holder_of, sharers_of, writes
         self.pending, self.calls = pending, calls
         self.roots, self.elicitation, self._sampling = roots, elicitation, sampling
 
@@ -72,6 +73,18 @@ class ServerRequestService:
             return own
         may_sample = sampling_policy(config, server).decision is not PolicyDecision.DENY
         return _of_agent(holder.capabilities, settings, own, may_sample=may_sample)
+
+    def with_agents(self, server: str, own: ClientCapabilities) -> ClientCapabilities:
+        """See `mcphost.host.connections.context.ServerRequestPort`."""
+        sharers, config = self._sharers_of(server), self._config()
+        settings = config.servers.get(server)
+        if not sharers or settings is None:
+            return own
+        may_sample = sampling_policy(config, server).decision is not PolicyDecision.DENY
+        for each in sharers:
+            theirs = _of_agent(each.capabilities, settings, own, may_sample=may_sample)
+            own = _joint(own, replace(theirs, roots=settings.capabilities.roots and each.roots is not None))
+        return own
 
     def elicitation_completed(self, server: str, elicitation: str) -> None:
         """See `mcphost.host.connections.context.ServerRequestPort`."""
@@ -189,6 +202,17 @@ def _joined(agents: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, A
     """The folders of an agent, and those of mcphost that are not among them."""
     roots = [*as_list(agents.get("roots")), *as_list(own.get("roots"))]
     return {**own, "roots": [root for index, root in enumerate(roots) if root not in roots[:index]]}
+
+
+def _joint(one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabilities:
+    """All that one of the two answers."""
+    sampling = [each.sampling for each in (one, other) if each.sampling is not None]
+    return replace(
+        one,
+        roots=one.roots or other.roots,
+        elicitation=one.elicitation | other.elicitation,
+        sampling={name: part for each in sampling for name, part in each.items()} if sampling else None,
+    )
 
 
 def _of_agent(

@@ -13,6 +13,7 @@ import pytest
 
 from mcphost.client.server_requests import InputRefused, InputRequest
 from mcphost.config import ProfileConfig
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.consent.questions import Answer, FormQuestion, Question
 from mcphost.host.endpoint.questions import MOST_OPEN, AgentQuestions, AnsweringSides
 from mcphost.host.endpoint.translation import Translation
@@ -394,3 +395,16 @@ async def test_a_prompt_asks_its_own_agent_alone(revision: Revision) -> None:
             result = (await agent.answer(key))["result"]
         assert result["own"] == 1
         assert inbox.questions == []
+
+
+async def test_a_shared_modern_server_hears_what_the_agents_answer() -> None:
+    server = ServerContent(ask=asks("elicitation/create", {**FORM, "mode": "form"}))
+    async with rig({"a": server}, era="modern", dependencies={"answers": frozenset()}) as running:
+        agent = await running.agent(NEWEST_MODERN)
+        key = agent.start("tools/call", {"name": "ask", "arguments": {}})
+        needed = (await agent.answer(key))["result"]["inputRequests"]
+        assert [each["method"] for each in needed.values()] == ["elicitation/create"]
+        agent.close()
+        await running.host.servers["a"].current(CatalogKind.TOOLS)
+        quiet = await running.agent(NEWEST_MODERN, {})
+        assert "error" in await quiet.ask("tools/call", {"name": "ask", "arguments": {}})
