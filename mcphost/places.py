@@ -17,6 +17,9 @@ SERVERS_FILE: Final = "servers.toml"
 CALLS_FILE: Final = "calls.toml"
 """The saved calls, beside the configuration in use; see `mcphost.config.calls`."""
 
+DEPTH_VARIABLE: Final = "MCPHOST_SERVE_DEPTH"
+"""The variable that is set in the processes below an mcphost that serves agents."""
+
 SOCKET_BYTES: Final = 103
 """Bytes of a Unix socket's path: macOS takes no more."""
 

@@ -51,8 +51,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
     "net": ["mcphost.protocol.urls", "mcphost.protocol.display"],
-    "transports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.net",
-                   "mcphost.protocol"],
+    # places: the variable of processes below one that serves agents.
+    "transports": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.time_slices",
+                   "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.challenge",

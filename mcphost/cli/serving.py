@@ -10,7 +10,7 @@ from mcphost.cli.output import Exit, Outcome, remark
 from mcphost.cli.run import finish, in_host, run
 from mcphost.cli.screen_socket import explain_to_person
 from mcphost.composition import Selection, dependencies, select_entries, values_for
-from mcphost.composition.endpoint import NothingServed, ServedStream, serve_content
+from mcphost.composition.endpoint import NothingServed, RefusedClient, ServedStream, serve_content
 from mcphost.config import Config, state_folder
 from mcphost.config.state import StateStore
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
@@ -19,6 +19,8 @@ from mcphost.host.agents.kernel_facts import agent_of, caller_of
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.endpoint.service import EndpointOptions
 from mcphost.host.host import Host
+from mcphost.places import DEPTH_VARIABLE
+from mcphost.serving.session import ServedContent
 from mcphost.serving.stream_pump import own_streams
 
 NOT_RUNNING = (
@@ -27,13 +29,22 @@ NOT_RUNNING = (
 )
 """The instructions of a server that offers nothing."""
 
+NESTED = (
+    "this mcphost was started by another mcphost that serves agents, so that it could serve itself in a circle; name "
+    "the servers themselves in the configuration"
+)
+"""The refusal of a client."""
+
 
 def serve_agent(options: Namespace) -> int:
     """Serve the agent on stdin and stdout until it ends. Raises ConfigError, UnknownName or UsageError."""
+    if DEPTH_VARIABLE in os.environ:
+        return finish(run(_serve_nothing(RefusedClient(NESTED))))
     chosen = served_selection(options)
     explain_to_person()
     if chosen.config.serve.without_screen == "refuse":
-        return finish(run(_refuse()))
+        return finish(run(_serve_nothing(NothingServed(NOT_RUNNING))))
+    os.environ[DEPTH_VARIABLE] = "1"  # the servers inherit it
 
     async def work(host: Host) -> Outcome:
         agent = agent_of(caller_of(os.getpid()), options.agent or "")
@@ -88,9 +99,9 @@ def headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies
     )
 
 
-async def _refuse() -> Outcome:
+async def _serve_nothing(content: ServedContent) -> Outcome:
     async with own_streams() as streams:
-        return _ended(await serve_content(NothingServed(NOT_RUNNING), *streams))
+        return _ended(await serve_content(content, *streams))
 
 
 def _ended(why: str) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from argparse import Namespace
@@ -19,6 +20,7 @@ from mcphost.config import state_folder
 from mcphost.config.state import StateStore
 from mcphost.errors import ConnectionLost, InvalidLink, NotDone, UsageError
 from mcphost.host.host import Host
+from mcphost.places import DEPTH_VARIABLE
 from mcphost.protocol.display import show_line
 from mcphost.serving.link import HelloRefused, Welcome, read_from_screen
 from mcphost.shim import open_socket
@@ -67,6 +69,7 @@ def _serve_address_alone(options: Namespace, port: int, bearers: Bearers) -> int
     chosen = served_selection(options)
     if chosen.config.serve.without_screen == "refuse":
         raise NotDone('no screen runs, and serve.without_screen is "refuse"; start mcphost in a terminal first')
+    os.environ[DEPTH_VARIABLE] = "1"  # the servers inherit it
 
     async def work(host: Host) -> Outcome:
         choice = AddressChoice(tuple(options.servers), options.profile, options.questions, options.approve)

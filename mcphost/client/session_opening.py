@@ -56,16 +56,27 @@ PROBE_SILENCE: Final = 1.0
 """As `SILENCE`, for the probe: its answer is still taken when it comes while ``initialize`` is waited for."""
 
 
+MARK_KEY: Final = "mcphost/process"
+"""The member of ``_meta`` by which an mcphost recognizes itself behind a server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Name and version under which mcphost introduces itself, with nothing about the machine."""
 
     version: str
     name: str = "mcphost"
+    mark: str = ""
+    """A random name of this process, for servers that may be mcphost; empty for all others."""
 
     def as_object(self) -> dict[str, str]:
         """The ``clientInfo``."""
         return {"name": self.name, "title": self.name, "version": self.version}
+
+    @property
+    def marked(self) -> Mapping[str, Any]:
+        """The params with which a session is opened, whatever its revision."""
+        return {"_meta": {MARK_KEY: self.mark}} if self.mark else {}
 
 
 class UnusableOutput:
@@ -189,7 +200,7 @@ class SessionOpening:
     async def _discover(self, revision: Revision) -> Mapping[str, Any]:
         metadata = ClientMetadata(self._identity.as_object(), lambda: self._declare(revision))
         rules = ModernRules(revision, metadata)
-        request = rules.stamped(Request(next(self._ids), "server/discover"))
+        request = rules.stamped(Request(next(self._ids), "server/discover", self._identity.marked))
         headers = rules.headers(request) if self._transport.own_stream else {}
         self.begin(request.method)
         self._probe = asyncio.create_task(self._transport.request(request, headers), name="probe")
@@ -218,6 +229,7 @@ class SessionOpening:
             "protocolVersion": offer.version,
             "capabilities": self._declare(offer),
             "clientInfo": self._identity.as_object(),
+            **self._identity.marked,
         }
         self.begin("initialize")
         request = Request(next(self._ids), "initialize", params)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from mcphost import __version__
 from mcphost.host.endpoint.service import EndpointOptions, EndpointService
@@ -50,6 +52,13 @@ class NothingServed(ServedContent):
         if request.method != "tools/list":
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
         request.finish({"tools": []})
+
+
+class RefusedClient(NothingServed):
+    """A server that refuses its client in these words."""
+
+    def introduced(self, capabilities: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        raise RpcError(ErrorCode.INVALID_REQUEST, self._instructions)
 
 
 async def serve_content(content: ServedContent, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:

@@ -79,7 +79,7 @@ class ServedContent(Protocol):
 
     # Notices.
 
-    def introduced(self, capabilities: Mapping[str, Any]) -> None:
+    def introduced(self, capabilities: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         """The client has declared these capabilities; `prepare` follows."""
         return
 
@@ -339,10 +339,10 @@ class ServerSession:
             raise InvalidParamsError(f"This client is subscribed to {SUBSCRIBED_ITEMS} resources already.")
         if request.method == "initialize":
             self._initializes, self._early = True, []
-            self._content.introduced(as_dict(request.params.get("capabilities")))
+            self._introduced(request, as_dict(request.params.get("capabilities")))
             self._content.prepare(lambda: self._finish_with(request, self._initialize))
         elif request.method == "server/discover":
-            self._content.introduced(request.declaration.capabilities)
+            self._introduced(request, request.declaration.capabilities)
             self._content.prepare(lambda: self._finish_with(request, self._discover))
         elif request.revision.modern and "requestState" in request.params:
             self._continue(request)
@@ -353,6 +353,9 @@ class ServerSession:
                 request.finish(result)
         else:
             self._content.begin(request)
+
+    def _introduced(self, request: ServedRequest, capabilities: Mapping[str, Any]) -> None:
+        self._content.introduced(capabilities, as_dict(request.params.get("_meta")))
 
     def _finish_with(self, request: ServedRequest, answer: Callable[[ServedRequest], Json]) -> None:
         if not (request.over or self._closed):

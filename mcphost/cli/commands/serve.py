@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
 from mcphost.cli.between import SERVE
 from mcphost.cli.screen_socket import ANSWER, explain_to_person, hello_of, socket_of
+from mcphost.places import DEPTH_VARIABLE
 from mcphost.shim import GRACE, open_socket, read, say_hello, write_all
 
 TYPE_CHECKING = False
@@ -72,8 +74,10 @@ def fast_options(words: Sequence[str]) -> Namespace | None:
 def run_through_screen(options: Namespace) -> int | None:
     """Pass an agent's messages to the running screen until one of them ends, and return the exit code.
 
-    None where no screen runs.
+    None where no screen runs, and below an mcphost that serves agents.
     """
+    if DEPTH_VARIABLE in os.environ:
+        return None
     connection = open_socket(socket_of(options))
     if connection is None:
         return None

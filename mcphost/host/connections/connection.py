@@ -54,6 +54,7 @@ from mcphost.host.events import (
 from mcphost.host.failure_advice import next_step
 from mcphost.host.internal_error import internal_error
 from mcphost.host.logs import LogSource
+from mcphost.host.loop_guard import OWN_MARK, may_be_mcphost
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.negotiation import Era
@@ -346,7 +347,10 @@ class Connection:
         answers = requests.handler(self.name), partial(self._declare, self._capabilities)
         self.remembered_era = self._context.eras.get(self.config)
         era = self._next_era or era_to_open(self.config, self.remembered_era)
-        return _new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
+        identity = self._context.identity
+        if may_be_mcphost(self.config):
+            identity = replace(identity, mark=OWN_MARK)
+        return _new_client(transport, self._observer, identity, self.config, limits, answers, era)
 
     def _declare(self, own: ClientCapabilities, revision: Revision) -> Mapping[str, Any]:
         """The capabilities for a handshake or a modern request, to which agents that share the server may add."""

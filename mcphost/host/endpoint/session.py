@@ -29,6 +29,7 @@ from mcphost.host.endpoint.results import LargeResults
 from mcphost.host.endpoint.subscriptions import EndpointSubscriptions
 from mcphost.host.endpoint.translation import Translation, of_this_leg
 from mcphost.host.internal_error import internal_error
+from mcphost.host.loop_guard import ITSELF, is_own
 from mcphost.json_values import as_dict, as_text, dicts_in
 from mcphost.protocol.display import show_line
 from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAKE, Revision
@@ -232,7 +233,9 @@ class EndpointSession(ServedContent):
                 why = f": {show_line(connection.reason, REASON)}" if connection.reason else ""
                 yield f"The tools of {entry} are missing, since this server is {connection.state.value}{why}."
 
-    def introduced(self, capabilities: Mapping[str, Any]) -> None:
+    def introduced(self, capabilities: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        if is_own(meta):
+            raise RpcError(ErrorCode.INVALID_REQUEST, ITSELF)
         self._declared = capabilities
 
     def prepare(self, then: Callable[[], None]) -> None:

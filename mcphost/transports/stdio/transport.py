@@ -21,6 +21,7 @@ from typing import Final, cast
 
 from mcphost.errors import ConnectionClosed, ConnectionLost, SpawnFailed, TransportError
 from mcphost.lazy_dataclass import dataclass
+from mcphost.places import DEPTH_VARIABLE
 from mcphost.posix import KILL, signal_group
 from mcphost.transports.base import Inbound, MessageObserver, ProcessReport, TransportLimits
 from mcphost.transports.pipe import Pipe
@@ -47,7 +48,7 @@ class Command:
 
 def child_environment(command: Command, environ: Mapping[str, str], mark: str) -> dict[str, str]:
     """The child's environment: inherited variables, those of ``command``, and ``mark`` if /proc exists."""
-    inherited = {k: v for k, v in environ.items() if k in INHERITED or k.startswith("LC_")}
+    inherited = {k: v for k, v in environ.items() if k in (*INHERITED, DEPTH_VARIABLE) or k.startswith("LC_")}
     return {**inherited, **command.env, **({MARK_VARIABLE: mark} if (PROC / "self/environ").exists() else {})}
 
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from mcphost.client.session_opening import MARK_KEY
+from mcphost.config import ServerConfig
+from mcphost.host.loop_guard import ITSELF, OWN_MARK, may_be_mcphost
 from mcphost.protocol.lifecycle.revisions import NEWEST_MODERN, V2025_03_26, V2025_11_25, Revision
 from mcphost.serving.negotiation import RpcError
 from mcphost.serving.served_request import ServedRequest
-from tests.host.endpoint.rig import ServerContent, rig, says, texts
+from tests.host.endpoint.rig import Agent, ServerContent, rig, says, texts
 
 
 @pytest.mark.server_requirement("STOOL-20", "STOOL-21")
@@ -60,3 +63,28 @@ async def test_the_whole_of_a_large_result_can_be_read() -> None:
         assert whole["contents"][0]["text"] == "a" * 5_000
         other = await running.agent()
         assert "error" in await other.ask("resources/read", {"uri": result["content"][-1]["uri"]})
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+async def test_mcphost_does_not_serve_itself(method: str) -> None:
+    async with rig({}) as running:
+        revision = NEWEST_MODERN if method == "server/discover" else V2025_11_25
+        agent = await running.agent(revision)
+        again = Agent(agent.endpoint, revision, {})
+        params = {"protocolVersion": revision.version, "capabilities": {}, "_meta": {MARK_KEY: OWN_MARK}}
+        error = await again.error(method, {} if revision.modern else params, **{MARK_KEY: OWN_MARK})
+        assert error == {"code": -32600, "message": ITSELF}
+
+
+@pytest.mark.parametrize(
+    ("entry", "marked"),
+    [
+        ({"command": "mcphost", "args": ["serve"]}, True),
+        ({"command": "env", "args": ["A=1", "/opt/mcphost/python", "-m", "mcphost", "serve"]}, True),
+        ({"command": "git-server"}, False),
+        ({"url": "http://127.0.0.1:8000/mcp"}, True),
+        ({"url": "https://example.com/mcphost"}, False),
+    ],
+)
+def test_only_what_may_be_mcphost_gets_the_name_of_the_process(entry: dict[str, Any], *, marked: bool) -> None:
+    assert may_be_mcphost(ServerConfig.model_validate(entry, strict=False)) is marked
