@@ -12,15 +12,17 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
+from mcphost.composition import dependencies
 from mcphost.composition.agents import listen_for_agents
-from mcphost.config import Config
-from mcphost.host.consent.questions import Answer, Approver, Question
-from mcphost.host.dependencies import Dependencies
+from mcphost.config import Config, Values
+from mcphost.host.agents.session import AgentSession
+from mcphost.host.consent.questions import Answer, Approver, Question, ToolCallQuestion
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.places import socket_path
+from tests.conftest import Until
+from tests.whole.agents import SECONDS, Turn
 
 
 class Person:
@@ -51,18 +53,14 @@ class Person:
         self._open.pop(0)[1].set_result(answer)
 
 
-async def _no_transport(config: Config, name: str) -> Any:
-    raise AssertionError("this host has no servers")
-
-
 @asynccontextmanager
-async def screen(folder: Path, approver: Approver) -> AsyncIterator[Host]:
-    """A host whose socket and audit log are in the state folder of ``folder``."""
+async def screen(folder: Path, approver: Approver, config: Config | None = None) -> AsyncIterator[Host]:
+    """A host whose socket and files are in the state folder of ``folder``; without ``config``, it has no servers."""
     state = folder / "state"
     state.mkdir(exist_ok=True)
     path = socket_path({"MCPHOST_STATE_DIR": str(state)})
-    parts = Dependencies(_no_transport, approver, "1", audit_path=state / "audit.jsonl", answers=SCREEN_KINDS)
-    async with Host(Config(), parts) as host:
+    parts = dependencies(approver, Values({}), state=state, answers=SCREEN_KINDS)
+    async with Host(config or Config(), parts) as host:
         listening = asyncio.create_task(listen_for_agents(host, path, state))
         try:
             while not path.exists():  # noqa: ASYNC110  # `listen_for_agents` does not say when
@@ -71,6 +69,34 @@ async def screen(folder: Path, approver: Approver) -> AsyncIterator[Host]:
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
+
+
+class Stage:
+    """A turn of an agent before a screen."""
+
+    def __init__(self, played: Turn, host: Host, person: Person, until: Until) -> None:
+        self.turn, self.host, self.person, self.until = played, host, person, until
+        self.model = played.model
+
+    @property
+    def session(self) -> AgentSession:
+        (session,) = self.host.agents.sessions
+        return session
+
+    async def asked(self) -> ToolCallQuestion:
+        """The person is asked about a call."""
+        await self.until(lambda: self.person.open, SECONDS)
+        (question,) = self.person.open
+        assert isinstance(question, ToolCallQuestion)
+        return question
+
+    async def withdrawn(self) -> None:
+        await self.until(lambda: not self.person.open, SECONDS)
+
+    async def done(self) -> None:
+        """The turn has ended, and the server with it."""
+        await self.turn.ended()
+        await self.until(lambda: not self.host.agents.sessions)
 
 
 class _Silent:

@@ -1,4 +1,4 @@
-"""Agents of other projects, a gate in front of their server, and the screen that decides.
+"""Agents of other projects, with a gate before their server, or mcphost as their server.
 
     python -m tests.whole.agents
 
@@ -37,7 +37,7 @@ class Run(NamedTuple):
     program: Path
     url: str
     """The address of the model."""
-    gate: Sequence[str]
+    server: Sequence[str]
     """The command line of its server, which is called `SERVER`."""
     patience: float | None
     """Seconds that it is told to wait for a tool; None: its own default."""
@@ -57,7 +57,7 @@ Started = tuple[Sequence[str], Mapping[str, str]]
 
 
 def _claude(run: Run) -> Started:
-    entry = {"type": "stdio", "command": run.gate[0], "args": run.gate[1:]}
+    entry = {"type": "stdio", "command": run.server[0], "args": run.server[1:]}
     servers = run.write("mcp.json", {"mcpServers": {SERVER: entry}})
     patience = {} if run.patience is None else {"MCP_TOOL_TIMEOUT": f"{run.patience * 1000:.0f}"}
     options = ["--mcp-config", str(servers), "--strict-mcp-config", "--allowedTools", f"mcp__{SERVER}"]
@@ -74,11 +74,12 @@ def _claude(run: Run) -> Started:
 
 def _codex(run: Run) -> Started:
     provider = f'name = "stub"\nbase_url = "{run.url}/v1"\nwire_api = "responses"\nenv_key = "STUB_KEY"\n'
-    command, arguments = json.dumps(run.gate[0]), json.dumps(run.gate[1:])
+    command, arguments = json.dumps(run.server[0]), json.dumps(run.server[1:])
     patience = "" if run.patience is None else f"tool_timeout_sec = {run.patience}\n"
     run.write(
         "home/.codex/config.toml",
         'model = "gpt-5"\nmodel_provider = "stub"\n'
+        "mcp_optional_startup_grace_ms = 0\n"  # by default it begins without servers that take longer than 1 s
         "[features]\nmcp_tool_list_changed = true\n"  # off by default
         f"[model_providers.stub]\n{provider}"
         f"[mcp_servers.{SERVER}]\ncommand = {command}\nargs = {arguments}\n{patience}"
@@ -95,7 +96,7 @@ def _opencode(run: Run) -> Started:
         "models": {"m": {"name": "m", "tool_call": True}},
     }  # fmt: skip
     patience = {} if run.patience is None else {"timeout": run.patience * 1000}
-    entry = {"type": "local", "command": run.gate, "enabled": True, **patience}
+    entry = {"type": "local", "command": run.server, "enabled": True, **patience}
     settings = {"autoupdate": False, "share": "disabled", "provider": {"stub": provider}, "mcp": {SERVER: entry}}
     run.write("work/opencode.json", settings)
     quiet = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
@@ -104,7 +105,7 @@ def _opencode(run: Run) -> Started:
 
 def _copilot(run: Run) -> Started:
     patience = {} if run.patience is None else {"timeout": run.patience * 1000}
-    entry = {"type": "local", "command": run.gate[0], "args": run.gate[1:], "tools": ["*"], **patience}
+    entry = {"type": "local", "command": run.server[0], "args": run.server[1:], "tools": ["*"], **patience}
     servers = run.write("mcp.json", {"mcpServers": {SERVER: entry}})
     return [str(run.program), "-p", "go", "--additional-mcp-config", f"@{servers}", "--allow-all-tools"], {
         "XDG_CACHE_HOME": str(CACHE / "copilot"),  # where it unpacks 240 MB of itself
@@ -120,7 +121,7 @@ def _copilot(run: Run) -> Started:
 
 def _gemini(run: Run) -> Started:
     patience = {} if run.patience is None else {"timeout": run.patience * 1000}
-    entry = {"command": run.gate[0], "args": run.gate[1:], "trust": True, **patience}
+    entry = {"command": run.server[0], "args": run.server[1:], "trust": True, **patience}
     run.write(
         "home/.gemini/settings.json",
         {
@@ -241,6 +242,35 @@ class Turn:
             await self._process.wait()
 
 
+def gate(name: str, folder: Path, server: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The command line of a gate before a script of tests/servers."""
+    return [*_mcphost("gate", name, folder), "--name", SERVER, *options, "--", *_script(folder, server)]
+
+
+def serve(name: str, folder: Path, options: Sequence[str]) -> list[str]:
+    """The command line of mcphost as the server."""
+    return [*_mcphost("serve", name, folder), *options, SERVER]
+
+
+def entry(folder: Path, server: Sequence[str]) -> dict[str, Any]:
+    """A script of tests/servers as an entry of mcphost's configuration."""
+    command, *arguments = _script(folder, server)
+    return {"command": command, "args": arguments}
+
+
+def _mcphost(mode: str, name: str, folder: Path) -> list[str]:
+    (folder / "config.toml").touch()
+    return [
+        "/usr/bin/env", "MCPHOST_KEYCHAIN=off", sys.executable, "-m", "mcphost", mode,
+        "--config", str(folder / "config.toml"), "--state", str(folder / "state"), "--as", name,
+    ]  # fmt: skip
+
+
+def _script(folder: Path, server: Sequence[str]) -> list[str]:
+    name, *arguments = server
+    return [sys.executable, "-S", "-E", str(SERVERS / name), *arguments, "--record", str(folder / "record")]
+
+
 @asynccontextmanager
 async def turn(
     name: str,
@@ -251,26 +281,27 @@ async def turn(
     patience: float | None = None,
 ) -> AsyncIterator[Turn]:
     """Run an agent on a plan. ``server`` is a script of tests/servers, ``options`` are those of the gate."""
+    async with played(name, folder, gate(name, folder, server, options), *plan, patience=patience) as made:
+        yield made
+
+
+@asynccontextmanager
+async def played(
+    name: str, folder: Path, server: Sequence[str], *plan: PlannedCall, patience: float | None = None
+) -> AsyncIterator[Turn]:
+    """Run an agent on a plan; ``server`` is the command line of its server."""
     agent = AGENTS[name]
     program = program_of(agent.package)
-    script, *arguments = server
-    gate = [
-        "/usr/bin/env", "MCPHOST_KEYCHAIN=off", sys.executable, "-m", "mcphost", "gate",
-        "--config", str(folder / "config.toml"), "--state", str(folder / "state"),
-        "--name", SERVER, "--as", name, *options, "--",
-        sys.executable, "-S", "-E", str(SERVERS / script), *arguments, "--record", str(folder / "record"),
-    ]  # fmt: skip
-    (folder / "config.toml").touch()
     # An agent's own files are many, and no subject of the search for secrets at the end of the tests.
     async with AsyncExitStack() as stack:
         own = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
         for each in ("home", "work"):
             (own / each).mkdir()
         made = await stack.enter_async_context(model(*plan))
-        command, more = agent.start(Run(own, program, made.url, gate, patience))
+        command, more = agent.start(Run(own, program, made.url, server, patience))
         kept = {each: os.environ[each] for each in ("PATH", "LANG", "TERM") if each in os.environ}
         home = {"HOME": str(own / "home")}
-        with (folder / "agent.log").open("wb") as log:
+        with (folder / "agent.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *command, env={**kept, **home, **more}, cwd=own / "work", stdin=asyncio.subprocess.DEVNULL,
                 stdout=log, stderr=log, start_new_session=True,
@@ -284,7 +315,7 @@ async def turn(
 
 
 def signal_agent(session: AgentSession, number: int) -> None:
-    """Signal the process that started the gate, which may be a child of the one that was started."""
+    """Signal the process that started its server, which may be a child of the one that was started."""
     assert session.agent.pid is not None
     os.kill(session.agent.pid, number)
 

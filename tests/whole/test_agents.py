@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.agents.session import AgentSession
-from mcphost.host.consent.questions import Answer, FormQuestion, ToolCallQuestion
-from mcphost.host.host import Host
+from mcphost.host.consent.questions import Answer, FormQuestion
 from tests.conftest import Until
-from tests.whole.agent_screen import Person, screen
-from tests.whole.agents import AGENTS, FOLDER, SECONDS, VARIABLE, Turn, signal_agent, turn
+from tests.whole.agent_screen import Person, Stage, screen
+from tests.whole.agents import AGENTS, FOLDER, SECONDS, VARIABLE, signal_agent, turn
 from tests.whole.scripted_model import AGAIN, PlannedCall
 
 pytestmark = [
@@ -37,34 +35,6 @@ OK = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 FORM = {"method": "elicitation/create", "params": {"mode": "form", "message": "May I?", "requestedSchema": OK}}
 FILLED_IN = {"action": "accept", "content": {"ok": True}}
 LEGACY, MODERN = (("questions.py", "--era", era, "--ask", json.dumps([FORM])) for era in ("handshake", "modern"))
-
-
-class Stage:
-    """A turn of an agent before a screen."""
-
-    def __init__(self, played: Turn, host: Host, person: Person, until: Until) -> None:
-        self.turn, self.host, self.person, self.until = played, host, person, until
-        self.model = played.model
-
-    @property
-    def session(self) -> AgentSession:
-        (session,) = self.host.agents.sessions
-        return session
-
-    async def asked(self) -> ToolCallQuestion:
-        """The person is asked about a call."""
-        await self.until(lambda: self.person.open, SECONDS)
-        (question,) = self.person.open
-        assert isinstance(question, ToolCallQuestion)
-        return question
-
-    async def withdrawn(self) -> None:
-        await self.until(lambda: not self.person.open, SECONDS)
-
-    async def done(self) -> None:
-        """The turn has ended, and the server with it."""
-        await self.turn.ended()
-        await self.until(lambda: not self.host.agents.sessions)
 
 
 StageOf = Callable[..., AbstractAsyncContextManager[Stage]]
