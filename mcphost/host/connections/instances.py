@@ -61,6 +61,12 @@ class Holder(NamedTuple):
     adds_roots: bool = False
     """True if its servers get the folders of mcphost as well."""
 
+    @property
+    def answered(self) -> frozenset[str]:
+        """The kinds of requests that the agent answers."""
+        kinds = {kind for kind, declared in self.capabilities.items() if declared is not None}
+        return frozenset(kinds | ({"roots"} if self.roots is not None else set()))
+
 
 class SharingReport(NamedTuple):
     """The use of one server by agents, and its cost."""
@@ -316,11 +322,15 @@ class Instances:
                 self._let_go(name, holder.session)
         held = self._holders.setdefault(server, {})
         known = held.get(holder.session)
+        adds = known is None or not holder.answered <= known.answered
+        if known is not None and holder.alone and not adds:
+            # Many agents ask for the revisions with less than what they declare then: that ends no server.
+            holder = holder._replace(capabilities=known.capabilities, roots=holder.roots or known.roots)
         held[holder.session] = holder
+        if adds and holder.alone:
+            self._servers[server].redeclare()
         if known is not None:
             return
-        if holder.alone:
-            self._servers[server].redeclare()
         self._bus.publish(ServerChanged(entry))
 
     def _let_go(self, server: str, session: int) -> None:

@@ -244,6 +244,17 @@ async def test_a_server_for_one_session_declares_what_its_agent_answers() -> Non
         assert running.opened == ["git", "git"]
 
 
+async def test_an_agent_that_declares_more_later_is_declared_so() -> None:
+    probe = ONE._replace(alone=True, capabilities={"elicitation": None})
+    holder = probe._replace(capabilities={"elicitation": {"form": {}}})
+    async with hosting(protocol="legacy") as running:
+        await running.count(probe)
+        for each in (holder, probe, holder):
+            await running.count(each)
+        assert running.contents["git"].begun[-1].declaration.capabilities == {"elicitation": {"form": {}}}
+        assert running.opened == ["git", "git"]
+
+
 class RootsAskingServer(CountingServer):
     """Asks for folders before it lists its tools, so outside of every call; ``roots`` are those it got."""
 
