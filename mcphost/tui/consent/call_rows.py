@@ -233,7 +233,8 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     tool = question.tool
     if tool.label != tool.name:
         yield fact("tool", show_name(tool.name))
-    yield Fact("server says", claims_text(tool))
+    if not question.own_tool:
+        yield Fact("server says", claims_text(tool))
     yield fact("history", *_history(question.approval))
     yield fact("sent to", show(question.identity, limit=2000))
     yield fact("rule", show_line(question.rule, 200))
