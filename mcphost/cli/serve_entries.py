@@ -32,6 +32,14 @@ NO_KEYCHAIN: Final = (
     "mcphost serve as a program instead"
 )
 
+SLOW_START: Final = {
+    "codex": (
+        "Codex begins without servers that start for more than a second; mcp_optional_startup_grace_ms = 0 at the top "
+        "of its file makes it wait",
+    )
+}
+"""Advice by host, about servers that it starts."""
+
 
 def print_entries(options: Namespace) -> int:
     """Print the entries of ``mcphost serve --print HOST``."""
@@ -53,7 +61,8 @@ def program_entries(host: KnownHost, names: Sequence[str], options: Namespace) -
         folders = ["--config", command.config, "--state", command.state]
         words = [*first, "serve", *what, *folders, *(["--as", agent] if agent else []), *_more(options)]
         entries[name] = ServerConfig.model_construct(command=program, args=tuple(words))
-    return _exported(host, entries, None)
+    exported = _exported(host, entries, None)
+    return Outcome(exported.text, remarks=(*exported.remarks, *SLOW_START.get(host.id, ())))
 
 
 def known_host(name: str) -> KnownHost:

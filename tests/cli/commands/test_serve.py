@@ -51,6 +51,7 @@ def test_a_profile_is_one_entry_for_its_servers(mcphost: Mcphost) -> None:
     (table,) = tomllib.loads(done.out)["mcp_servers"].items()
     assert table[0] == "work"
     assert {"serve", "--profile"} <= {*table[1]["args"]}
+    assert "mcp_optional_startup_grace_ms = 0" in done.err
 
 
 @pytest.mark.parametrize(
