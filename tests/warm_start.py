@@ -48,6 +48,20 @@ def may_fork(words: Sequence[str], env: Mapping[str, str]) -> bool:
     return _wanted[settings] > WORTH_IT
 
 
+def run(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run mcphost to its end, by a fork if there may be one, without input; what it writes is kept as text."""
+    command = [*MCPHOST, *words]
+    kind = Fork if may_fork(command, os.environ) else subprocess.Popen
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    with kind(command, **pipes) as process:
+        try:
+            out, err = process.communicate(timeout=60)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out.decode(), err.decode())
+
+
 class Fork(subprocess.Popen[bytes]):
     """``terminal``: the path of the controlling terminal, and of its three streams."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.warm_start import run
 from tests.whole.peers import PEERS, running
 
 FORM, PAGE, ROOTS = "trigger-elicitation-request", "trigger-url-elicitation", "get-roots-list"
@@ -52,23 +51,13 @@ def test_the_server_receives_the_answer(
 ) -> None:
     (tmp_path / "a b").mkdir()
     (tmp_path / "answers.json").write_text(json.dumps([answers]))
-    command = [sys.executable, "-m", "mcphost", "call", asking, tool, *words, "--yes", "--answers", "answers.json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = run("call", asking, tool, *words, "--yes", "--answers", "answers.json")
     assert done.returncode == 0, done.stderr
     assert all(word in done.stdout for word in said), done.stdout
 
 
 def test_list_and_check_show_tools_that_are_added_for_this_client(asking: str) -> None:
-    listed, checked = (
-        subprocess.run(
-            [sys.executable, "-m", "mcphost", *command, asking, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            stdin=subprocess.DEVNULL,
-        )
-        for command in (["list", "tools"], ["check"])
-    )
+    listed, checked = (run(*command, asking, "--json") for command in (["list", "tools"], ["check"]))
     names = [tool["name"] for tool in json.loads(listed.stdout)["tools"]]
     assert {FORM, PAGE, ROOTS, "trigger-sampling-request", "echo"} <= {*names}
     assert json.loads(checked.stdout)["tools"] == len(names)

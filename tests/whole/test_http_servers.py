@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -17,6 +15,7 @@ from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from tests.conftest import Until
+from tests.warm_start import run
 from tests.whole.peers import PATHS, PEERS, free_port, running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
@@ -41,8 +40,7 @@ def test_a_url_is_detected_checked_and_called(transport: str) -> None:
             (["call", url, "get-sum", "a=2", "b=3", "--yes"], "The sum of 2 and 3 is 5."),
             (["call", url, "trigger-long-running-operation", "duration=1", "steps=3", "--yes"], "Steps: 3"),
         ):
-            command = [sys.executable, "-m", "mcphost", *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = run(*arguments)
             assert done.returncode == 0, done.stderr
             assert words in done.stdout
 

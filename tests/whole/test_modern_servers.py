@@ -14,6 +14,7 @@ import tomli_w
 from mcphost.host.tool_calls.call import CallState
 from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
+from tests.warm_start import run
 from tests.whole.peers import PEERS, meeting, running
 
 MODERN = "2026-07-28"
@@ -97,7 +98,7 @@ def test_a_form_folders_and_a_models_answer_are_given_within_one_call(tmp_path: 
 
     def call(*flags: str) -> subprocess.CompletedProcess[str]:
         words = ("--config", str(config), "call", "e", "plan_trip", "days:=3", "--yes", "--root", str(tmp_path), *flags)
-        return subprocess.run([sys.executable, "-m", "mcphost", *words], capture_output=True, text=True, timeout=60)
+        return run(*words)
 
     with running(modern, transport, protocol="modern") as entry:
         config.write_text(tomli_w.dumps({"servers": {"e": entry}, **DEMO_MODEL}))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.terminal import mcphost
+from tests.warm_start import run
 from tests.whole.app import agree, child_of, children, find, open_tool
 
 CALLS = [
@@ -23,16 +22,15 @@ CALLS = [
 ]
 
 
-def run(config: Path, *arguments: str, expect: int = 0) -> str:
-    command = [sys.executable, "-m", "mcphost", "--config", str(config), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == expect, done.stderr
+def output(config: Path, *arguments: str) -> str:
+    done = run("--config", str(config), *arguments)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.requirement("TRANS-01", "TRANS-STDIO-01", "HOST-01")
 def test_check_finds_five_foreign_servers_ready(five_servers: Path) -> None:
-    reports = [json.loads(line) for line in run(five_servers, "check", "--json").splitlines()]
+    reports = [json.loads(line) for line in output(five_servers, "check", "--json").splitlines()]
     assert len(reports) == 5
     assert all(report["tools"] > 0 for report in reports)
 
@@ -42,7 +40,7 @@ def test_a_tool_of_each_foreign_server_is_called_without_a_screen(
     five_servers: Path, server: str, tool: str, arguments: list[str], words: str
 ) -> None:
     filled = [argument.format(files=five_servers.parent / "files") for argument in arguments]
-    assert words in run(five_servers, "call", server, tool, *filled, "--yes")
+    assert words in output(five_servers, "call", server, tool, *filled, "--yes")
 
 
 @pytest.mark.requirement("TOOLS-13", "TOOLS-14", "TOOLS-29")
