@@ -172,9 +172,10 @@ async def direct(command: list[str], revision: str) -> AsyncIterator[ScriptedAge
 
 
 @asynccontextmanager
-async def served(host: RecordingHost, revision: str) -> AsyncIterator[ScriptedAgent]:
-    """An agent to which this host is the server."""
-    options = EndpointOptions(AgentFacts("scripted-agent", given="scripted-agent"), profile="agent", alone=True)
+async def served(host: RecordingHost, revision: str, *servers: str) -> AsyncIterator[ScriptedAgent]:
+    """An agent to which this host is the server of these entries, or of all."""
+    facts = AgentFacts("scripted-agent", given="scripted-agent")
+    options = EndpointOptions(facts, servers, profile="agent", alone=True)
     endpoint = host.endpoint.open(options)
     session = ServerSession(endpoint, lambda message, about: agent.receive(encode_value(message)))
     agent = ScriptedAgent(session.receive, revision)
@@ -212,6 +213,17 @@ async def told(agent: ScriptedAgent, case: Case) -> Message:
     return found
 
 
+@asynccontextmanager
+async def hosting(**entries: Mapping[str, Any]) -> AsyncIterator[RecordingHost]:
+    """A host whose servers are ready."""
+    config = settings(policy={"default": "allow"}, **entries)
+    config = config.model_copy(update={"profiles": {"agent": ProfileConfig(roots="agent")}})
+    made = dependencies(ScriptedApprover(), Values({}))
+    async with RecordingHost(config, open_transport=made.open_transport, answers=SCREEN_KINDS) as host:
+        await host.servers.ready()
+        yield host
+
+
 class Met(NamedTuple):
     case: Case
     era: str
@@ -229,12 +241,7 @@ async def met(request: pytest.FixtureRequest) -> AsyncIterator[Met]:
         found = await told(agent, case)
     entry = {"command": command[0], "args": command[1:], "startup_timeout_sec": 60}
     entry["protocol"] = "modern" if era == MODERN else "legacy"
-    config = settings(policy={"default": "allow"}, e=entry)
-    profiles = {"agent": ProfileConfig(roots="agent")}
-    made = dependencies(ScriptedApprover(), Values({}))
-    config = config.model_copy(update={"profiles": profiles})
-    async with RecordingHost(config, open_transport=made.open_transport, answers=SCREEN_KINDS) as host:
-        await host.servers.ready()
+    async with hosting(e=entry) as host:
         yield Met(case, era, found, host)
 
 
@@ -245,3 +252,32 @@ async def test_an_agent_gets_the_same_through_mcphost(met: Met, revision: str) -
     assert list(found) == list(met.direct)
     wrong = {name: (found[name], met.direct[name]) for name in found if found[name] != met.direct[name]}
     assert not wrong
+
+
+HOSTILE = (
+    "escapes",
+    "extra-members",
+    "meta-everywhere",
+    "wrong-structured",
+    "answer-twice",
+    "string-id",
+    "cancels-ours",
+    *(f"odd-content --kind {kind}" for kind in ("is-error-string", "items", "missing", "null", "object", "empty")),
+)
+"""Servers whose answers to calls a client can read; an agent gets what they are, however odd."""
+
+
+async def test_odd_answers_of_servers_reach_agents_as_they_are() -> None:
+    call, wanted = {"name": "act", "arguments": {}}, dict[str, Message]()
+    commands = {mode.replace(" ", "_"): scripted("hostile.py", *mode.split()) for mode in HOSTILE}
+    for name, command in commands.items():
+        async with direct(command, LEGACY) as agent:
+            wanted[name] = (await agent.say("tools/call", call)).answer
+    entries = {name: {"command": words[0], "args": words[1:], "protocol": "legacy"} for name, words in commands.items()}
+    async with hosting(**entries) as host:
+        for revision in (LEGACY, MODERN):
+            found = {}
+            for name in commands:
+                async with served(host, revision, name) as agent:
+                    found[name] = (await agent.say("tools/call", call)).answer
+            assert found == wanted
