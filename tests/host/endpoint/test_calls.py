@@ -260,6 +260,22 @@ async def test_a_repeat_joins_the_open_question(hurried: Callable[[], None]) -> 
         assert texts((await agent.answer(key))["result"]) == ["lit"]
 
 
+async def test_cancelling_an_answered_call_leaves_its_question(hurried: Callable[[], None]) -> None:
+    """As opencode does after each answer of a headless run."""
+    waiting = Waiting()
+    approver = ScriptedApprover(waiting)
+    async with rig({"rock": ServerContent(lamp=says("lit"))}, policy=ASK, approver=approver) as running:
+        agent = await running.agent()
+        key = agent.start("tools/call", {"name": "lamp", "arguments": {}})
+        await agent.answer(key)
+        agent.notify("notifications/cancelled", {"requestId": key, "reason": "AbortError"})
+        hurried()
+        key = agent.start("tools/call", {"name": "lamp", "arguments": {}})
+        waiting.answer.set_result(YES)
+        assert texts((await agent.answer(key))["result"]) == ["lit"]
+        assert len(approver.questions) == 1
+
+
 @pytest.mark.usefixtures("hurried")
 async def test_a_late_no_is_the_answer_to_the_repeat() -> None:
     waiting = Waiting()
