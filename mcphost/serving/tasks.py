@@ -142,6 +142,7 @@ class TaskBook:
         task = self._found(request)
         if not task.over:
             task.waiters.append(request)
+            request.on_cancel = lambda: task.waiters.remove(request)
             return None
         return _outcome(task)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +26,7 @@ from mcphost.serving.client_state import ASK_SECONDS, LOG_MESSAGES
 from mcphost.serving.negotiation import LEVEL_KEY, RpcError, UndeclaredError
 from mcphost.serving.pages import page
 from mcphost.serving.rounds import ROUND_SECONDS, WAITING_REQUESTS
-from mcphost.serving.served_request import ClientAnswer, ClientAsk
+from mcphost.serving.served_request import ClientAnswer, ClientAsk, ServedRequest
 from mcphost.serving.session import EARLY_MESSAGES
 from mcphost.serving.subscriptions import SUBSCRIBED_ITEMS, SUBSCRIPTION_ID
 from mcphost.serving.tasks import LONGEST_MILLISECONDS
@@ -837,6 +839,18 @@ def test_the_result_of_a_task_is_awaited() -> None:
     assert rig.answers(key) == []
     rig.begun[-1].finish({"content": [1]})
     assert rig.answer(key)["result"]["content"] == [1]
+
+
+def test_a_cancelled_wait_for_a_task_is_forgotten() -> None:
+    rig = SessionRig(V2025_11_25).open()
+    params = {"taskId": task(rig)["taskId"]}
+    waiter = ServedRequest(rig.session, "waiter", "tasks/result", params, rig.begun[-1].declaration)
+    assert rig.state.tasks.result(waiter) is None
+    waiter.cancel()
+    kept = weakref.ref(waiter)
+    del waiter
+    gc.collect()
+    assert kept() is None
 
 
 @server("STASK-12", "STASK-36", "STASK-38", "STASK-39", "SXTASK-08", "SXTASK-21")
