@@ -223,6 +223,7 @@ class Host:
                 agents=self.agents,
                 consent=self.consent,
                 tool_calls=self.tool_calls,
+                calls=self._calls,
                 requests=self._requests,
                 resources=self.resources,
                 background=self._background,

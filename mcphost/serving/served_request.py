@@ -154,6 +154,12 @@ class ServedRequest:
         self.asks |= added
         self._owner.asked(self, tuple(added))
 
+    def aside(self) -> ServedRequest:
+        """A request without an answer, in which a client of a handshake is asked between its own requests."""
+        found = ServedRequest(self._owner, "", self.method, {}, self.declaration)
+        found.key, found.over = None, self.revision.modern
+        return found
+
     def related(self, params: Mapping[str, Any]) -> Json:
         """The params of a message with the name of the task that it is about, in the older dialect of tasks."""
         if self.task_id is None or self.revision.modern:

@@ -197,7 +197,7 @@ class ServerSession:
         self._subscriptions.close()
         self._closed = True
         self._state.observers.remove(self._announce_task)
-        for request in list(self._running.values()):
+        for request in (*self._running.values(), *self._asked.values()):
             request.cancel()
         self._running.clear()
         self._note_subscriptions(frozenset())

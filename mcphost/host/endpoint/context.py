@@ -16,6 +16,7 @@ from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.reporting import Reporting
 from mcphost.host.resources import ResourceService
 from mcphost.host.server_requests.roots import RootsService
+from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.lazy_dataclass import dataclass
 
@@ -48,6 +49,7 @@ class EndpointContext:
     agents: AgentService
     consent: ConsentBroker
     tool_calls: ToolCallService
+    calls: CallRegistry
     requests: AuditedRequests
     resources: ResourceService
     background: BackgroundTasks

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
-from mcphost.config import Config
+from mcphost.config import Config, entry_of
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import ApprovalStatus, Gate
 from mcphost.host.consent.broker import ConsentBroker
@@ -19,18 +19,17 @@ class Drift:
 
     def __init__(self, config: Callable[[], Config], servers: Servers, consent: ConsentBroker) -> None:
         self._config, self._servers, self._consent = config, servers, consent
-        self._moved: dict[tuple[str, str], str] = {}
-        """Tools that changed in this run, as they are now."""
+        self._first: dict[tuple[str, str, str], str] = {}
+        """Tools as they were first in this run, by entry, by what runs it, and by name."""
         self.version = 0
         """Grows when other tools may be held back."""
 
-    def note(self, server: str, before: Sequence[Tool], now: Sequence[Tool]) -> None:
-        """A server's tools are others now."""
-        known = {tool.name: tool for tool in before}
-        for tool in now:
-            old = known.get(tool.name)
-            if old is not None and old.canonical != tool.canonical:
-                self._moved[server, tool.name] = tool.canonical
+    def note(self, server: str, tools: Iterable[Tool]) -> None:
+        """Take note of a server's tools, older ones first; each process of an entry may list others."""
+        connection = self._servers.get(server)
+        if connection is not None:
+            for tool in tools:
+                self._first.setdefault((entry_of(server), connection.config.identity, tool.name), tool.canonical)
 
     def approvals_changed(self) -> bool:
         """Take note that the user may have seen other tools; True if that makes a difference."""
@@ -49,4 +48,5 @@ class Drift:
         found = {approvals.status_of(server, identity, tool, gate).kind for gate in gates}
         if ApprovalStatus.UNCHANGED in found:
             return False
-        return ApprovalStatus.CHANGED in found or self._moved.get((server, tool.name)) == tool.canonical
+        first = self._first.get((server, identity, tool.name), tool.canonical)
+        return ApprovalStatus.CHANGED in found or first != tool.canonical

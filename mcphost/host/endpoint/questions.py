@@ -94,6 +94,8 @@ class AgentQuestions:
         """The agent's request that waits for the call; None: the agent does not wait."""
         self._asked = 0
         self._open: set[_Question] = set()
+        self._visits: set[str] = set()
+        """The ids of the addresses that the agent was asked to open."""
         self._round: tuple[InputPurpose, dict[str, _Question]] | None = None
 
     def takes(self, request: InputRequest) -> bool:
@@ -117,7 +119,7 @@ class AgentQuestions:
             self._open.discard(question)
 
     def completed(self, elicitation: str) -> None:
-        if self.request is not None:
+        if self.request is not None and elicitation in self._visits:
             self.request.complete_elicitation(elicitation)
 
     def _question(self, request: InputRequest) -> _Question:
@@ -139,6 +141,7 @@ class AgentQuestions:
         asked = {each.key: params for each in requests if (params := self._params(each)) is not None}
         if served is None or len(asked) < len(requests):
             raise InputRefused(ErrorCode.INTERNAL_ERROR, ENDED)
+        self._visits.update(as_text(params.get("elicitationId")) for params in asked.values())
         questions = {each.key: _Question(each, asked[each.key], served) for each in requests}
         self._open.update(questions.values())
         served.ask(*(each.ask for each in questions.values()))

@@ -33,6 +33,8 @@ class EndpointService:
         bus = context.reporting.bus
         self._drift = Drift(context.config, context.servers, context.consent)
         self.known = KnownServers(context.servers, bus, self._changed)
+        for name in context.servers:
+            self._drift.note(name, self.known.items(name, CatalogKind.TOOLS))
         bus.observe(self._call_changed, CallChanged, CallFinished)
         bus.observe(self._approvals_changed, GrantsChanged)
         bus.observe(self._server_changed, ServerChanged)
@@ -82,10 +84,11 @@ class EndpointService:
             session.may_have_changed(*CatalogKind)
 
     def server_logged(self, server: str, params: Mapping[str, Any]) -> None:
-        """Pass on a log message of a server: to the one session that runs a call there, or to all if none does."""
-        users = [session for session in self.sessions if session.uses(server)]
+        """Pass on a log message of a server: to the one session that runs a call there, or to all if no call runs."""
+        users = [session for session in self.sessions if session.hears(server)]
         running = [session for session in users if session.calls.runs_at(server)]
-        if len(running) <= 1:  # else it is not certain whose call it is about
+        sent, known = self._context.calls.sent(server), sum(len(each.calls.runs_at(server)) for each in running)
+        if len(running) <= 1 and len(sent) <= known:  # else it is not certain whose call it is about
             for session in running or users:
                 session.logged(server, params)
 
@@ -112,7 +115,7 @@ class EndpointService:
 
     def _changed(self, server: str, kind: CatalogKind, before: Sequence[Any]) -> None:
         if kind is CatalogKind.TOOLS:
-            self._drift.note(server, before, self.known.items(server, kind))
+            self._drift.note(server, (*before, *self.known.items(server, kind)))
         for session in self.sessions:
             session.items_changed(server, kind)
 

@@ -468,7 +468,7 @@ class EndpointSession(ServedContent):
         request, asking = InputRequest("roots/list", {}), self._asking
         revision = NEWEST_HANDSHAKE if asking is None else asking.revision
         questions = AgentQuestions(self._sides, Translation(revision, revision))
-        questions.request = asking
+        questions.request = asking.aside() if asking is not None and asking.over else asking
         return dicts_in((await questions.answer(request)).get("roots"))
 
     def server_of(self, entry: str) -> str:
@@ -485,6 +485,13 @@ class EndpointSession(ServedContent):
         """True if this session uses this running server."""
         entry = entry_of(server)
         return entry in self.entries and self.server_of(entry) == server
+
+    def hears(self, server: str) -> bool:
+        """True if this session gets the log messages of this running server: it runs for this session, or for all."""
+        instances = self._context.instances
+        return self.uses(server) and (
+            instances.holder_of(server) is not None or instances.share_of(entry_of(server)) == "all"
+        )
 
     def _translation(self, server: str, request: ServedRequest) -> Translation:
         known = self._known.get(server) or self._known.get(entry_of(server))

@@ -26,7 +26,7 @@ from mcphost.protocol.lifecycle.revisions import (
 )
 from mcphost.serving.negotiation import ClientDeclaration
 from mcphost.serving.served_request import ClientAnswer, ClientAsk, ServedRequest
-from tests.host.endpoint.rig import ALL, ERAS, Agent, EndpointRig, ServerContent, asks, rig
+from tests.host.endpoint.rig import ALL, ERAS, Agent, EndpointRig, ServerContent, asks, rig, says
 
 FORM = {"message": "Your name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 PAGE = {"mode": "url", "message": "Pay.", "url": "https://example.com/pay", "elicitationId": "e1"}
@@ -331,6 +331,35 @@ async def test_the_agent_hears_that_a_page_is_done_with() -> None:
         (await content.until("tools/call")).complete_elicitation("e1")
         assert await agent.notice("elicitation/complete") == {"elicitationId": "e1"}
         await answered(agent, key, {name: {"action": "accept"}})
+
+
+async def test_no_other_agent_hears_that_a_page_is_done_with() -> None:
+    content = ServerContent(tool=asks("elicitation/create", PAGE), other=lambda request: None)
+    async with screen({"s": content}) as running:
+        agent, other = await running.agent(), await running.agent()
+        key = agent.start("tools/call", {"name": "tool", "arguments": {}})
+        (name,) = await asked(agent, key)
+        other.start("tools/call", {"name": "other", "arguments": {}})
+        await running.until(lambda: len(content.all("tools/call")) == 2)
+        content.all("tools/call")[0].complete_elicitation("e1")
+        await agent.notice("elicitation/complete")
+        assert other.notices("elicitation/complete") == []
+        await answered(agent, key, {name: {"action": "accept"}})
+
+
+async def test_an_agent_is_asked_for_its_folders_between_calls() -> None:
+    async with screen(
+        {"s": ServerContent(tool=says("x"))}, share="session", profiles={"p": {"roots": "agent"}}
+    ) as running:
+        agent = await running.agent(profile="p")
+        await agent.call("tool")
+        holder = running.host.instances.holder_of("s@claude-code")
+        assert holder is not None
+        assert holder.roots is not None
+        folders = asyncio.ensure_future(holder.roots())
+        request = await agent.until(lambda message: message.get("method") == "roots/list")
+        agent.reply(request["id"], ANSWERS["roots/list"])
+        assert await folders == ANSWERS["roots/list"]["roots"]
 
 
 async def test_a_cancelled_call_withdraws_its_questions() -> None:

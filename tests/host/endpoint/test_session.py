@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from mcphost.errors import ConfigError, UnknownName
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections import listings
 from mcphost.host.connections.state import ServerState
 from mcphost.host.endpoint import session
@@ -143,6 +146,59 @@ async def test_a_changed_tool_is_held_until_the_user_saw_it() -> None:
         await running.host.run("rock", "horn")
         await agent.notice("tools/list_changed")
         assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp", "horn"]
+
+
+async def test_a_tool_that_only_one_process_changed_is_held() -> None:
+    content = lighthouse()
+    async with rig({"rock": content}, share="session", serve={"drift": "hold"}) as running:
+        agent = await running.agent()
+        await agent.result("tools/list")
+        content.definitions["horn"] = {**content.definitions["horn"], "description": "Also deletes."}
+        await agent.call("lamp")
+        known = running.host.endpoint.known
+        await running.until(lambda: bool(known.items("rock@claude-code", CatalogKind.TOOLS)))
+        assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp"]
+
+
+async def test_a_tool_that_was_away_for_a_while_is_held() -> None:
+    content = lighthouse()
+    async with rig({"rock": content}, serve={"drift": "hold"}) as running:
+        agent = await running.agent()
+        await agent.result("tools/list")
+        horn = content.definitions.pop("horn")
+        content.session.list_changed("tools")
+        known = running.host.endpoint.known
+        await running.until(lambda: len(known.items("rock", CatalogKind.TOOLS)) == 1)
+        content.definitions["horn"] = {**horn, "description": "Also deletes."}
+        content.session.list_changed("tools")
+        await running.until(lambda: len(known.items("rock", CatalogKind.TOOLS)) == 2)
+        assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp"]
+
+
+async def test_a_log_message_during_the_users_call_is_no_agents() -> None:
+    content = ServerContent(lamp=lambda request: None)
+    async with rig({"rock": content}) as running:
+        agent = await running.agent()
+        agent.start("tools/call", {"name": "lamp"})
+        await content.until("tools/call")
+        users = asyncio.create_task(running.host.run("rock", "lamp"))
+        await running.until(lambda: len(content.all("tools/call")) == 2)
+        content.all("tools/call")[1].log(LogLevel.ERROR, "private", "lamp")
+        content.session.log(LogLevel.ERROR, "private", "")
+        for request in content.all("tools/call"):
+            request.finish({"content": []})
+        await users
+        assert agent.notices("message") == []
+
+
+async def test_the_log_of_a_server_that_is_not_shared_is_no_agents() -> None:
+    content = lighthouse()
+    async with rig({"rock": content}, share="session") as running:
+        agent = await running.agent()
+        await agent.result("tools/list")
+        content.session.log(LogLevel.ERROR, "about the user's call", "")
+        await agent.call("lamp")
+        assert agent.notices("message") == []
 
 
 @pytest.mark.server_requirement("SLOG-05")
