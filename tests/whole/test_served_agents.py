@@ -125,8 +125,7 @@ async def test_the_model_learns_of_changed_arguments(stage: StageOf) -> None:
 async def test_a_question_of_the_server_is_answered_here(stage: StageOf, era: str) -> None:
     async with stage(ASK, server=asks(era), options=("--questions", "here")) as here:
         await here.allow_and_fill_in()
-        (result,) = here.model.results
-        assert "accept" in result
+        assert len(here.model.results) == 1
         if era == "modern":
             assert here.turn.calls[-1]["inputResponses"] == {"answer": FILLED_IN}
         else:
@@ -151,7 +150,7 @@ async def test_a_shared_server_asks_here_if_the_agent_takes_no_questions(agent: 
         pytest.skip("it takes the question itself")
     async with stage(ASK, server=asks("modern")) as here:
         await here.allow_and_fill_in()
-        assert "accept" in here.model.results[0]
+        assert here.turn.calls[-1]["inputResponses"] == {"answer": FILLED_IN}
 
 
 async def test_an_agent_hears_that_the_user_decides(stage: StageOf) -> None:
