@@ -819,8 +819,8 @@ and stdout. One SERVER keeps the names of its tools; several get short prefixes.
 The address is http://127.0.0.1:PORT/mcp, with /SERVER or /@PROFILE for less.
 Each agent needs a token, which --print makes and the keychain keeps.
 
-Exit codes: 0 the agent or ctrl+c ended it, 2 usage or configuration, 3 the
-screen refused the agent, or ended while it served it.
+Exit codes: 0 the agent ended it, or ctrl+c an address, 2 usage or
+configuration, 3 the screen refused the agent, or ended while it served it.
 """,
         several="servers",
         connects=False,

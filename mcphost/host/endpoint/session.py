@@ -231,7 +231,8 @@ class EndpointSession(ServedContent):
             connection = self._context.servers.get(entry)
             if self._known.get(self.server_of(entry)) is None and connection is not None:
                 why = f": {show_line(connection.reason, REASON)}" if connection.reason else ""
-                yield f"The tools of {entry} are missing, since this server is {connection.state.value}{why}."
+                words = f"The tools of {entry} are missing, since this server is {connection.state.value}{why}"
+                yield words if words.endswith((".", "?")) else f"{words}."
 
     def introduced(self, capabilities: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         if is_own(meta):

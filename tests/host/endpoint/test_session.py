@@ -278,6 +278,15 @@ async def test_the_instructions_name_a_server_that_does_not_run() -> None:
         assert (await agent.open())["instructions"] == "The tools of rock are missing, since this server is stopped."
 
 
+async def test_the_reason_of_a_missing_server_ends_with_one_mark() -> None:
+    async with rig({"rock": lighthouse()}) as running:
+        running.host.servers["rock"].stop()
+        await running.until(lambda: running.host.servers["rock"].state is ServerState.STOPPED)
+        running.host.servers["rock"].reason = "is the url right?"
+        agent = await running.agent(opens=False)
+        assert (await agent.open())["instructions"].endswith("stopped: is the url right?")
+
+
 async def test_an_older_agent_gets_the_logs_of_a_modern_server() -> None:
     async with rig({"rock": lighthouse()}, era="modern") as running:
         await running.agent()
