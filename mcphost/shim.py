@@ -803,18 +803,20 @@ def write_all(target: int, data: bytes) -> bool:
 
 def _room_in(target: int) -> Callable[[bytes], bool]:
     """Returns True for bytes that can be written without waiting; for some streams it cannot be known."""
-    import stat  # late: a tap does without
-    from select import PIPE_BUF, POLLOUT, poll
+    if sys.platform != "win32":
+        import stat  # late: a tap does without
+        from select import PIPE_BUF, POLLOUT, poll
 
-    try:
-        mode = os.fstat(target).st_mode
-    except OSError:
-        return lambda data: False
-    if not (stat.S_ISFIFO(mode) or (stat.S_ISSOCK(mode) and sys.platform == "linux")):
-        return lambda data: False
-    stream, ready = poll(), [(target, POLLOUT)]
-    stream.register(target, POLLOUT)
-    return lambda data: len(data) <= PIPE_BUF and stream.poll(0) == ready  # POSIX: a pipe then takes as many at once
+        try:
+            mode = os.fstat(target).st_mode
+        except OSError:
+            return lambda data: False
+        if stat.S_ISFIFO(mode) or (stat.S_ISSOCK(mode) and sys.platform == "linux"):
+            stream, ready = poll(), [(target, POLLOUT)]
+            stream.register(target, POLLOUT)
+            # POSIX: a pipe that is ready takes as many bytes at once.
+            return lambda data: len(data) <= PIPE_BUF and stream.poll(0) == ready
+    return lambda data: False
 
 
 def wait_for(*, reading: int | None = None, writing: int | None = None) -> None:
