@@ -100,6 +100,12 @@ def _error_of(error: ErrorObject, method: str) -> ServerError:
 BY_USER: Final = "cancelled by the user"
 """The message with which to cancel a task for the user, so that the server gets the reason."""
 
+BY_AGENT: Final = "cancelled by the agent"
+"""The same for an agent."""
+
+NOBODY_WAITS: Final = "nobody waits for the answer"
+"""The reason of all other cancellations."""
+
 CANCEL_SECONDS: Final = 1.0
 """Seconds that closing waits for cancellations that are still being sent."""
 
@@ -169,7 +175,8 @@ class Requests:
             instead = words if count > before else ""
             raise RequestTimeout(request.method, seconds, hard=limit.hard, instead=instead) from None
         except asyncio.CancelledError as cancelled:
-            self._cancel(request, rules, BY_USER if BY_USER in cancelled.args else "nobody waits for the answer")
+            reason = next((each for each in (BY_USER, BY_AGENT) if each in cancelled.args), NOBODY_WAITS)
+            self._cancel(request, rules, reason)
             raise
         finally:
             if report is not None:

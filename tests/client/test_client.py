@@ -8,7 +8,7 @@ import pytest
 
 from mcphost.client.client import Client, Identity, RequestTimeouts
 from mcphost.client.requester import NOTE_LENGTH
-from mcphost.client.requests import BY_USER
+from mcphost.client.requests import BY_AGENT, BY_USER
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
@@ -244,7 +244,12 @@ async def test_progress_of_any_shape_reaches_the_one_call_it_is_for(connect: Con
 @pytest.mark.hostile("J14")
 @pytest.mark.requirement("CANC-01", "CANC-03", "CANC-06", "MSG-15")
 @pytest.mark.parametrize(
-    ("message", "reason"), [(BY_USER, "cancelled by the user"), (None, "nobody waits for the answer")]
+    ("message", "reason"),
+    [
+        (BY_USER, "cancelled by the user"),
+        (BY_AGENT, "cancelled by the agent"),
+        (None, "nobody waits for the answer"),
+    ],
 )
 async def test_cancelling_notifies_once_and_drops_the_late_answer(
     connect: Connect, until: Until, message: str | None, reason: str

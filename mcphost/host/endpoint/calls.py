@@ -14,6 +14,7 @@ from contextlib import suppress
 from math import inf
 from typing import Any, Final
 
+from mcphost.client.requests import BY_AGENT
 from mcphost.errors import Declined, InputNotGiven, McphostError, ServerError, UnknownName
 from mcphost.host.agents.connected import MOST_WAITING, TOO_MANY
 from mcphost.host.agents.facts import AgentFacts
@@ -251,7 +252,7 @@ class _EndpointCall:
         self._closed = True
         self.request = None
         self._rest()
-        self._call.cancel()
+        self._call.cancel(BY_AGENT)
 
     # The agent's wait.
 

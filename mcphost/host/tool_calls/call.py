@@ -216,12 +216,15 @@ class ToolCall:
         """The task that carries the call out."""
         self._task = task
 
-    def cancel(self) -> None:
-        """Stop it: the question is withdrawn, or the server is asked to stop. An ended call stays as it is."""
+    def cancel(self, reason: str = BY_USER) -> None:
+        """Stop it: the question is withdrawn, or the server is asked to stop. An ended call stays as it is.
+
+        ``reason`` is one of `mcphost.client.requests`.
+        """
         if self._task is None or self.state.ended or self.state is CallState.CANCELLING:
             return
         self.state = CallState.CANCELLING
-        self._task.cancel(BY_USER)
+        self._task.cancel(reason)
 
     def leave(self) -> None:
         """Stop waiting for it, unless it is being cancelled. Its task goes on and can be collected in another run."""
