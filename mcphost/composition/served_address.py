@@ -7,11 +7,12 @@ from contextlib import suppress
 from errno import EADDRINUSE
 from typing import Literal
 
-from mcphost.composition.bearers import Bearers
+from mcphost.composition.bearers import BEARERS, Bearers
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.endpoint.service import EndpointOptions, EndpointService
 from mcphost.host.endpoint.session import EndpointSession
+from mcphost.host.file_watch import FileWatch
 from mcphost.lazy_dataclass import dataclass
 from mcphost.serving.http_listener import PATH, HttpListener
 
@@ -22,6 +23,7 @@ class ServedAddress:
     def __init__(self, endpoint: EndpointService, choice: AddressChoice, bearers: Bearers) -> None:
         self._endpoint, self._choice, self._bearers = endpoint, choice, bearers
         self._listener = HttpListener(self._open_content, self._admits)
+        self._watch = FileWatch([bearers.store.path(BEARERS)], self._listener.end_refused)
         self.address = ""
 
     async def open(self, port: int) -> None:
@@ -31,6 +33,7 @@ class ServedAddress:
         except OSError as error:
             why = "another program listens there" if error.errno == EADDRINUSE else error.strerror
             raise NotDone(f"mcphost cannot listen at 127.0.0.1:{port}: {why}") from None
+        self._watch.start()  # where that cannot be done, a revoked token ends its sessions at its next request
         self.address = f"http://127.0.0.1:{bound}{PATH}"
 
     async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -38,6 +41,7 @@ class ServedAddress:
             pass
 
     async def aclose(self) -> None:
+        self._watch.close()
         await self._listener.aclose()
 
     def _admits(self, token: str) -> bool:

@@ -150,17 +150,17 @@ class StateStore:
 
     def read(self, name: str) -> Mapping[str, Any]:
         """Return the content of a state file, see `read_toml`."""
-        return read_toml(self._path(name), self._report)
+        return read_toml(self.path(name), self._report)
 
     def version(self, name: str) -> object:
         """See `file_version`. Fast enough for the event loop: it reads the folder's entry only."""
-        return file_version(self._path(name))
+        return file_version(self.path(name))
 
     def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         """Replace a state file, see `update_toml`."""
-        update_toml(self._path(name), change, self._report)
+        update_toml(self.path(name), change, self._report)
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
         path = self._paths.get(name)
         if path is None:  # to make one takes longer than to ask for its version
             path = self._paths[name] = self._folder / f"{name}.toml"

@@ -243,8 +243,14 @@ class HttpListener:
         self._hosts = frozenset(f"{host}:{bound}" for host in ("127.0.0.1", "localhost", "[::1]"))
         return bound
 
-    def end_client(self, token: str) -> None:
-        """End all that a token has opened."""
+    def end_refused(self) -> None:
+        """End all that was opened with tokens that are no longer admitted."""
+        clients = {*(each.client for each in self._sessions.values()), *self._modern}
+        for token in {client.token for client in clients}:
+            if not self._admits(token):
+                self._end_client(token)
+
+    def _end_client(self, token: str) -> None:
         for served in [each for each in self._sessions.values() if each.client.token == token]:
             self._end_session(served)
         for modern in [each for client, each in self._modern.items() if client.token == token]:
@@ -275,7 +281,7 @@ class HttpListener:
             raise web.HTTPNotFound(text=f"Nothing is here. The address of mcphost ends with {PATH}.")
         client = HttpClient(_token_of(request), rest)
         if not self._admits(client.token):
-            self.end_client(client.token)  # it was revoked
+            self._end_client(client.token)  # it was revoked
             raise web.HTTPUnauthorized(
                 headers={"WWW-Authenticate": 'Bearer realm="mcphost"'},
                 text="mcphost serves only agents that send the bearer token which it made for them.",

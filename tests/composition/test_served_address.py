@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -54,6 +55,17 @@ class Client:
         if session := answer.headers.get("mcp-session-id"):
             self._headers["Mcp-Session-Id"] = session
         return answer
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[httpx.Response]:
+        """The stream of the session, once it is open."""
+        headers = {**self._headers, "Accept": "text/event-stream"}
+        async with (
+            httpx.AsyncClient(trust_env=False, timeout=20) as client,
+            client.stream("GET", self._address, headers=headers) as answer,
+        ):
+            assert answer.status_code == 200
+            yield answer
 
     async def tools(self, path: str = "") -> list[str]:
         """The names of the tools there."""
@@ -127,6 +139,17 @@ async def test_a_revoked_token_ends_its_sessions(store: StateStore, tokens: Bear
         assert (await agent.post("", "ping")).status_code == 401
         assert [each.options.agent.given for each in running.host.endpoint.sessions] == ["cursor"]
         assert not await tokens.revoke("codex")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are watched on Linux only")
+async def test_a_revoked_token_ends_a_stream_that_is_open(store: StateStore, tokens: BearerTokens) -> None:
+    async with served(store) as (running, address):
+        agent = Client(address, await tokens.token("codex"))
+        await agent.tools()
+        async with agent.listening() as stream:
+            assert await tokens.revoke("codex")
+            assert [line async for line in stream.aiter_lines() if line.startswith("data: {")] == []
+        assert running.host.endpoint.sessions == ()
 
 
 async def test_the_state_file_holds_no_token(store: StateStore, tokens: BearerTokens, tmp_path: Path) -> None:
