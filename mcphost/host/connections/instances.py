@@ -152,10 +152,6 @@ class Instances:
         """The instances of an entry, oldest first."""
         return [name for name, instance in self._instances.items() if instance.entry == entry]
 
-    def entry_of(self, server: str) -> str:
-        """See `mcphost.config.entry_of`."""
-        return entry_of(server)
-
     def share_of(self, entry: str) -> Sharing | None:
         """Return who shares the server; None while the revisions that it speaks are unknown. Raises UnknownName.
 
