@@ -375,8 +375,8 @@ class ToolsPane(Container):
         """
         bench = await self.bench()
         self._fold_result()
+        self._go("form")  # first, so that no preview of the list's tool takes the form's place meanwhile
         await bench.load(entry, arguments, references)
-        self._go("form")
         bench.form.focus_first()
 
     @on(RowList.Highlighted)
