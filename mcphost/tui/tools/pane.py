@@ -212,6 +212,8 @@ class ToolsPane(Container):
         self._welcome = welcome
         self._bench: Workbench | None = None
         self._mounting = asyncio.Lock()
+        self._opening = asyncio.Lock()
+        """Held while a form is filled, whose place no preview takes."""
         self._step: Step = "list"
         self._preview: Timer | None = None
         self._how_to_add: Content | None = None
@@ -375,8 +377,9 @@ class ToolsPane(Container):
         """
         bench = await self.bench()
         self._fold_result()
-        self._go("form")  # first, so that no preview of the list's tool takes the form's place meanwhile
-        await bench.load(entry, arguments, references)
+        async with self._opening:
+            await bench.load(entry, arguments, references)
+            self._go("form")
         bench.form.focus_first()
 
     @on(RowList.Highlighted)
@@ -387,7 +390,8 @@ class ToolsPane(Container):
         self._preview = self.set_timer(PREVIEW, self._show_preview)
 
     def _show_preview(self) -> None:
-        if self._bench is not None and self._step == "list" and self.list.item is not None:
+        waits = self._step == "list" and not self._opening.locked()
+        if self._bench is not None and waits and self.list.item is not None:
             self._describe(self._bench, self.list.item)
             self._fold_other_result()
 
