@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from mcphost import __version__
-from mcphost.cli.screen_socket import environment_of
+from mcphost.cli.screen_socket import environment_of, hello_of
 from mcphost.shim import Observer, Shim
 
 TYPE_CHECKING = False
@@ -36,14 +35,8 @@ def observer_of(
     into: str | None = getattr(options, "into", None)
 
     def hello() -> bytes:
-        import json  # late: only a screen needs it
-
-        fields = {
-            "type": "hello", "mcphost": 1, "role": role, "name": name, "as": options.agent, "pid": os.getpid(),
-            "ppid": os.getppid(), "command": shim.command, "url": None, "cwd": os.getcwd(), "started": started,
-            "child": shim.child, "version": __version__, **more,
-        }  # fmt: skip
-        return json.dumps(fields).encode() + b"\n" + after()
+        own = {"name": name, "command": shim.command, "url": None, "started": started, "child": shim.child}
+        return hello_of(role, options, **{**own, **more}) + after()
 
     said = set[str]()
 

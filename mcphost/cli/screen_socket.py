@@ -46,7 +46,12 @@ def hello_of(role: str, options: Namespace, **more: object) -> bytes:
 
     fields = {
         "type": "hello", "mcphost": 1, "role": role, "as": options.agent, "pid": os.getpid(), "ppid": os.getppid(),
-        "cwd": os.getcwd(), "started": time(), "version": __version__, "servers": list(options.servers),
-        "profile": options.profile, "questions": options.questions, "approve": options.approve, **more,
+        "cwd": os.getcwd(), "started": time(), "version": __version__, **more,
     }  # fmt: skip
     return json.dumps(fields).encode() + b"\n"
+
+
+def serve_hello(role: str, options: Namespace, **more: object) -> bytes:
+    """The first message of what serves agents."""
+    chosen = {name: getattr(options, name) for name in ("profile", "questions", "approve")}
+    return hello_of(role, options, servers=list(options.servers), **chosen, **more)

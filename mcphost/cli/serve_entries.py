@@ -90,7 +90,7 @@ def revoke(options: Namespace) -> int:
 
 
 def tokens_of(env: Mapping[str, str]) -> BearerTokens:
-    """The tokens of agents. Raises ConfigError where there is no keychain for them."""
+    """The tokens of agents. Raises ConfigError if no keychain can be used."""
     items = secret_items(env)
     if items is None:
         raise ConfigError(NO_KEYCHAIN)

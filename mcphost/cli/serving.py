@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections.abc import Awaitable, Callable
 
 from mcphost.cli.agent_settings import agent_settings, allow_command
 from mcphost.cli.output import Exit, Outcome, remark
@@ -24,8 +25,8 @@ from mcphost.serving.session import ServedContent
 from mcphost.serving.stream_pump import own_streams
 
 NOT_RUNNING = (
-    "mcphost is not running, so there are no tools. Ask the user to start mcphost in a terminal, and then to restart "
-    "this server."
+    "mcphost is not running, so this server has no tools. Ask the user to start mcphost in a terminal, and then to "
+    "restart this server."
 )
 """The instructions of a server that offers nothing."""
 
@@ -44,7 +45,6 @@ def serve_agent(options: Namespace) -> int:
     explain_to_person()
     if chosen.config.serve.without_screen == "refuse":
         return finish(run(_serve_nothing(NothingServed(NOT_RUNNING))))
-    os.environ[DEPTH_VARIABLE] = "1"  # the servers inherit it
 
     async def work(host: Host) -> Outcome:
         agent = agent_of(caller_of(os.getpid()), options.agent or "")
@@ -55,7 +55,7 @@ def serve_agent(options: Namespace) -> int:
         finally:
             await served.aclose()
 
-    return in_host(_started_by_the_agent(chosen.config), headless_dependencies(options, chosen), work)
+    return in_headless_host(_started_by_the_agent(chosen.config), options, chosen, work)
 
 
 def _started_by_the_agent(config: Config) -> Config:
@@ -84,8 +84,15 @@ def served_selection(options: Namespace) -> Selection:
     return select_entries(found.loaded, options.servers, some=not options.approve)
 
 
-def headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies:
-    """The parts of a host that can ask no one."""
+def in_headless_host(
+    config: Config, options: Namespace, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]
+) -> int:
+    """Do the work in a host that can ask no one, and whose servers cannot serve agents by another mcphost."""
+    os.environ[DEPTH_VARIABLE] = "1"  # the servers inherit it
+    return in_host(config, _headless_dependencies(options, chosen), work)
+
+
+def _headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies:
     state = state_folder(os.environ)
     approver = AbsentApprover(DeclinedCalls(StateStore(state, remark)), allow_command(options), remark)
     return dependencies(

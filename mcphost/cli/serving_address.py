@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 from argparse import Namespace
 
 from mcphost.cli.addresses import own_port
 from mcphost.cli.output import Exit, Outcome, Signalled, remark
-from mcphost.cli.run import finish, in_host, run
-from mcphost.cli.screen_socket import ANSWER, environment_of, hello_of, socket_of
+from mcphost.cli.run import finish, run
+from mcphost.cli.screen_socket import ANSWER, environment_of, serve_hello, socket_of
 from mcphost.cli.serve_entries import tokens_of
-from mcphost.cli.serving import headless_dependencies, served_selection
+from mcphost.cli.serving import in_headless_host, served_selection
 from mcphost.composition.bearers import Bearers
 from mcphost.composition.served_address import AddressChoice, ServedAddress
 from mcphost.config import state_folder
 from mcphost.config.state import StateStore
 from mcphost.errors import ConnectionLost, InvalidLink, NotDone, UsageError
 from mcphost.host.host import Host
-from mcphost.places import DEPTH_VARIABLE
 from mcphost.protocol.display import show_line
 from mcphost.serving.link import HelloRefused, Welcome, read_from_screen
 from mcphost.shim import open_socket
@@ -49,7 +47,7 @@ def serve_address(options: Namespace) -> int:
 async def _serve_through_screen(connection: socket.socket, options: Namespace, port: int) -> Outcome:
     reader, writer = await asyncio.open_connection(sock=connection)
     try:
-        writer.write(hello_of("http", options, port=port))
+        writer.write(serve_hello("http", options, port=port))
         async with asyncio.timeout(ANSWER):
             answer = read_from_screen(await reader.readline())
         if isinstance(answer, HelloRefused):
@@ -69,7 +67,6 @@ def _serve_address_alone(options: Namespace, port: int, bearers: Bearers) -> int
     chosen = served_selection(options)
     if chosen.config.serve.without_screen == "refuse":
         raise NotDone('no screen runs, and serve.without_screen is "refuse"; start mcphost in a terminal first')
-    os.environ[DEPTH_VARIABLE] = "1"  # the servers inherit it
 
     async def work(host: Host) -> Outcome:
         choice = AddressChoice(tuple(options.servers), options.profile, options.questions, options.approve)
@@ -82,7 +79,7 @@ def _serve_address_alone(options: Namespace, port: int, bearers: Bearers) -> int
             await served.aclose()
         return Outcome()
 
-    return in_host(chosen.config, headless_dependencies(options, chosen), work)
+    return in_headless_host(chosen.config, options, chosen, work)
 
 
 def _remark_address(address: str, who: str) -> None:

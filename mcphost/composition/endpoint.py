@@ -10,7 +10,7 @@ from mcphost import __version__
 from mcphost.host.endpoint.service import EndpointOptions, EndpointService
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.error_codes import ErrorCode
-from mcphost.serving.negotiation import RpcError, ServerIntroduction
+from mcphost.serving.negotiation import RpcError, ServerIntroduction, unknown_method
 from mcphost.serving.served_request import ServedRequest
 from mcphost.serving.session import ServedContent, ServerSession, Write
 from mcphost.serving.stream_pump import serve_stream
@@ -50,7 +50,7 @@ class NothingServed(ServedContent):
 
     def begin(self, request: ServedRequest) -> None:
         if request.method != "tools/list":
-            raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
+            raise unknown_method(request.method)
         request.finish({"tools": []})
 
 

@@ -15,6 +15,12 @@ class AgentLimits(NamedTuple):
     silence: float
     """After which an agent that heard nothing may have given up without a word."""
 
+    def seconds(self, configured: float | None, *, progress: bool) -> float:
+        """The seconds in which a call is answered: as configured, else by whether the agent hears of progress."""
+        if configured is not None:
+            return configured
+        return self.answer_with_progress if progress else self.answer
+
 
 # A margin is left for a busy machine: some seconds of a minute, half a minute or more of longer limits.
 UNKNOWN: Final = AgentLimits(50, 50, 60)  # the SDKs give up after 60 s, and progress does not always extend that

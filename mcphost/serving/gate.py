@@ -706,9 +706,7 @@ class AgentGate:
     def _hold(self, request: _Request, message: Message, line: bytes | None, now: float) -> None:
         params = message["params"]
         token, limits = id_of(request.meta.get("progressToken")), limits_of(self.options.agent or self._claim)
-        within = self.options.answer_within
-        if within is None:
-            within = limits.answer if token is None else limits.answer_with_progress
+        within = limits.seconds(self.options.answer_within, progress=token is not None)
         arguments = params.get("arguments") or {}
         if line is not None and is_read_otherwise(line, message):
             line = None
@@ -907,8 +905,9 @@ class AgentGate:
         if request.held:
             _add(self._unsent, request.id)
         heartbeat = request.heartbeat
-        if heartbeat is not None and self._tokens.get(heartbeat.token) is request:
-            del self._tokens[heartbeat.token]
+        token = None if heartbeat is None else heartbeat.token
+        if token is not None and self._tokens.get(token) is request:
+            del self._tokens[token]
 
     def _end(self, call: _Call, state: CallEnd, now: float | None = None) -> None:
         self._sent.pop(call.number, None)

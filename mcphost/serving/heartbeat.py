@@ -19,7 +19,7 @@ _STEP: Final = 0.001
 class Heartbeat:
     """The progress of one call by its token: beats while it waits, and which values of the server still grow."""
 
-    def __init__(self, token: MessageId, now: float) -> None:
+    def __init__(self, token: MessageId | None, now: float) -> None:
         self.token = token
         self.next_at = now + BEAT_SECONDS
         self.restarted = False
@@ -32,6 +32,13 @@ class Heartbeat:
 
     def beat(self, now: float) -> Message | None:
         """The beat that is due, as a notification; None if no greater value is left."""
+        if (report := self.report(now)) is None:
+            return None
+        params = {"progressToken": self.token, **report}
+        return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+
+    def report(self, now: float) -> Message | None:
+        """The beat that is due, as the params of a notification without its token; None as for `beat`."""
         self.next_at = now + BEAT_SECONDS
         self.restarted = True
         self._beats += 1
@@ -39,8 +46,7 @@ class Heartbeat:
         if value <= self._last:
             return None
         self._last = value
-        params = {"progressToken": self.token, "progress": value, "message": BEAT_WORDS}
-        return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        return {"progress": value, "message": BEAT_WORDS}
 
     def passes(self, value: object) -> bool:
         """Take a value of the server; False if the agent may not see it, since it does not grow."""

@@ -244,7 +244,7 @@ class HttpListener:
         return bound
 
     def end_refused(self) -> None:
-        """End all that was opened with tokens that are no longer admitted."""
+        """End everything that was opened with tokens which have been revoked."""
         clients = {*(each.client for each in self._sessions.values()), *self._modern}
         for token in {client.token for client in clients}:
             if not self._admits(token):

@@ -140,7 +140,11 @@ def versions() -> list[str]:
 def check_method(method: str, declaration: ClientDeclaration, introduction: ServerIntroduction) -> None:
     """Raises RpcError unless the revision has the method and this server offers it."""
     if not serves(method, introduction.capabilities, declaration.revision):
-        raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {method}.")
+        raise unknown_method(method)
+
+
+def unknown_method(method: str) -> RpcError:
+    return RpcError(ErrorCode.METHOD_NOT_FOUND, f"Unknown method: {method}")
 
 
 _SINCE: Final = {"completions": "2025-03-26", "tasks": "2025-11-25", "extensions": "2026-07-28"}

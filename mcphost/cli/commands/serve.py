@@ -7,7 +7,7 @@ import signal
 import sys
 
 from mcphost.cli.between import SERVE
-from mcphost.cli.screen_socket import ANSWER, explain_to_person, hello_of, socket_of
+from mcphost.cli.screen_socket import ANSWER, explain_to_person, serve_hello, socket_of
 from mcphost.places import DEPTH_VARIABLE
 from mcphost.shim import GRACE, open_socket, read, say_hello, write_all
 
@@ -81,7 +81,7 @@ def run_through_screen(options: Namespace) -> int | None:
     connection = open_socket(socket_of(options))
     if connection is None:
         return None
-    greeted = say_hello(connection, hello_of("serve", options), ANSWER)
+    greeted = say_hello(connection, serve_hello("serve", options), ANSWER)
     if greeted is None:
         connection.close()
         return _failed("the running mcphost does not answer, or is of another version; restart it")

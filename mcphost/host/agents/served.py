@@ -12,6 +12,7 @@ from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.traffic.book import AgentTap
 from mcphost.lazy_dataclass import dataclass
+from mcphost.serving.agents import AgentLimits, limits_of
 from mcphost.serving.ports import GateDecision
 
 
@@ -78,6 +79,12 @@ class ServedAgent:
         self._tap.copied(source, data, time.time())
 
     # Calls.
+
+    @property
+    def limits(self) -> AgentLimits:
+        """The limits within which the agent waits for a call."""
+        agent = self.session.agent
+        return limits_of(agent.given or agent.claimed or agent.label)
 
     @property
     def refusal(self) -> str:

@@ -30,11 +30,10 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import TaskSupport, Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
-from mcphost.serving.agents import limits_of
 from mcphost.serving.gate_answers import INPUT_REFUSED, OVERDUE, edit_note, noted
 from mcphost.serving.heartbeat import Heartbeat
 from mcphost.serving.negotiation import InvalidParamsError, RpcError
-from mcphost.serving.served_request import Json, RequestKey, ServedRequest
+from mcphost.serving.served_request import Json, ServedRequest
 
 GRANT_SECONDS: Final = 600.0
 """A late decision counts for the repeat of its call: an agent repeats at once, or the user no longer knows of it."""
@@ -262,15 +261,11 @@ class _EndpointCall:
         if self.asked.questions is not None:
             self.asked.questions.request = request
         request.on_cancel = self.close
-        now, token = self._loop.time(), _token_of(request)
-        self._heartbeat, self._beats = Heartbeat("" if token is None else token, now), token is not None
-        agent = self._context.agent()
-        limits = limits_of(agent.given or agent.claimed or agent.label)
-        within = self._context.answer_within()
-        if within is None:
-            within = limits.answer if token is None else limits.answer_with_progress
+        now, limits = self._loop.time(), self._context.shown.limits
+        self._heartbeat, self._beats = Heartbeat(None, now), request.has_token
+        within = limits.seconds(self._context.answer_within(), progress=self._beats)
         self._answer_at = now + within
-        self._doubt_at = now + limits.silence if token is None else inf
+        self._doubt_at = inf if self._beats else now + limits.silence
         self._wanted.set()
         return within if within < inf else None
 
@@ -302,9 +297,9 @@ class _EndpointCall:
             self._doubt_at = inf
             self._context.shown.doubted(self._call.number)
         if self._beats and now >= self._heartbeat.next_at:
-            beat = self._heartbeat.beat(now)
-            if beat is not None and not request.asks:  # else it is the agent that is waited for
-                request.progress(beat["params"])
+            report = self._heartbeat.report(now)
+            if report is not None and not request.asks:  # else it is the agent that is waited for
+                request.progress(report)
         if self.sent:
             self._answer_at = inf
         self._wake_later()
@@ -385,11 +380,6 @@ def _check_task(request: ServedRequest, tool: Tool) -> None:
         raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"{tool.name} does not run as a task.")
     if not as_task and support is TaskSupport.REQUIRED:
         raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"{tool.name} only runs as a task.")
-
-
-def _token_of(request: ServedRequest) -> RequestKey | None:
-    token = as_dict(request.params.get("_meta")).get("progressToken")
-    return token if type(token) in (int, str) else None
 
 
 def _words(text: str) -> Json:

@@ -15,8 +15,6 @@ from mcphost.config.gated import GatedProgram
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
 from mcphost.host.agents.served import ServedAgent
-from mcphost.host.endpoint.translation import without
-from mcphost.serving.agents import limits_of
 from mcphost.serving.heartbeat import Heartbeat
 from mcphost.serving.negotiation import InvalidParamsError
 from mcphost.serving.ports import GateDecision
@@ -65,7 +63,8 @@ class AgentPermissions:
     async def answer(self, request: ServedRequest) -> Mapping[str, Any]:
         """The result of a call of ``approve``. Raises InvalidParamsError; cancelled when the agent gives up."""
         tool, arguments = _read(request.params.get("arguments"))
-        agent, refusal, within = self._shown.session.agent, self._shown.refusal, self._seconds(request)
+        agent, refusal = self._shown.session.agent, self._shown.refusal
+        within = self._shown.limits.seconds(self._within(), progress=request.has_token)
         number = self._next_number()
         key = "" if request.key is None else request.key
         shown = self._shown.asked(number, OWN_TOOLS, tool, key, None if within == inf else within)
@@ -98,12 +97,12 @@ class AgentPermissions:
             self._gated.decide(number, server, agent, tool, definition, arguments, refusal=refusal)
         )
         loop = asyncio.get_running_loop()
-        until, heartbeat = loop.time() + within, Heartbeat(0, loop.time())
+        until, heartbeat = loop.time() + within, Heartbeat(None, loop.time())
         try:
             while not deciding.done() and loop.time() < until:
                 await asyncio.wait([deciding], timeout=min(until, heartbeat.next_at) - loop.time())
-                if not deciding.done() and (beat := heartbeat.beat(loop.time())) is not None:
-                    request.progress(without(beat["params"], {"progressToken"}))
+                if not deciding.done() and (report := heartbeat.report(loop.time())) is not None:
+                    request.progress(report)
             if deciding.cancelled():
                 return GateDecision(False, words=self._declined.get(number, OVERDUE), by="user")
             return deciding.result() if deciding.done() else GateDecision(False, words=OVERDUE)
@@ -111,14 +110,6 @@ class AgentPermissions:
             deciding.cancel()
             del self._deciding[number]
             self._declined.pop(number, None)
-
-    def _seconds(self, request: ServedRequest) -> float:
-        """The seconds in which the agent is answered."""
-        if (within := self._within()) is not None:
-            return within
-        agent = self._shown.session.agent
-        limits = limits_of(agent.given or agent.claimed or agent.label)
-        return limits.answer_with_progress if request.has_token else limits.answer
 
 
 def _read(arguments: object) -> tuple[str, Mapping[str, Any]]:

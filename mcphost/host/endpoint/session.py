@@ -36,7 +36,7 @@ from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAK
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
-from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction
+from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction, unknown_method
 from mcphost.serving.pages import page
 from mcphost.serving.served_request import Json, ServedRequest
 from mcphost.serving.session import ServedContent, SessionHandle
@@ -254,7 +254,7 @@ class EndpointSession(ServedContent):
         self._introduce(request)
         method = self._methods.get(request.method)
         if method is None:
-            raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"There is no method {request.method}.")
+            raise unknown_method(request.method)
         wanted = request.declaration.log_level  # of a modern request; servers are asked before they get it
         if wanted is not None and wanted is not self.level:
             self.level_changed(wanted)

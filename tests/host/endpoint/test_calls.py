@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.host.agents import served
 from mcphost.host.agents.connected import TOO_MANY
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.consent.approvals import Gate
@@ -52,7 +53,7 @@ def held(request: ServedRequest) -> None:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Agents wait for 50 ms, until this is called."""
     limits = [AgentLimits(0.05, 0.05, 1)]
-    monkeypatch.setattr(calls, "limits_of", lambda agent: limits[-1])
+    monkeypatch.setattr(served, "limits_of", lambda agent: limits[-1])
     return lambda: limits.append(AgentLimits(60, 60, 60))
 
 
