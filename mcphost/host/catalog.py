@@ -6,7 +6,6 @@ rejected ones are in `mcphost.host.connections.listings.Listing.rejected`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
@@ -15,6 +14,7 @@ from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig, entry_of
 from mcphost.errors import InvalidResult, UnknownName
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.json_size import is_longer
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.tools import Tool
 from mcphost.time_slices import TimeSlice
@@ -281,8 +281,6 @@ async def _sift(
 def _problem_of(item: Wire, name: str, word: str, earlier: Container[str]) -> Rejected | None:
     if name in earlier:
         return Rejected(name, f"the server lists this {word} twice; the first is used")
-    size = len(json.dumps(item.definition(), ensure_ascii=False))
-    if size > DEFINITION_CHARACTERS:
-        problem = f"its definition has {size} characters, more than the {DEFINITION_CHARACTERS} that are taken"
-        return Rejected(name, problem)
+    if is_longer(item.definition(), DEFINITION_CHARACTERS):
+        return Rejected(name, f"its definition has more than the {DEFINITION_CHARACTERS} characters that are taken")
     return None

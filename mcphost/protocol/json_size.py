@@ -1,7 +1,8 @@
-"""About how much memory a JSON value takes, found without writing it out."""
+"""The size of a JSON value: about how much memory it takes, and if it is longer than a limit when written out."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from itertools import islice
 from random import randrange
@@ -48,3 +49,16 @@ def _sampled(parts: Collection[Any]) -> int:
     step = 1 + len(parts) // MANY
     # From a random place: a server could hide its weight in places that are known to be skipped.
     return step * (json_size(list(islice(parts, randrange(step), None, step))) - PART)
+
+
+def is_longer(value: Any, characters: int) -> bool:
+    """True if the JSON text of ``value`` has more characters. A giant is not written out."""
+    least, waiting = 0, [value]
+    while waiting and least <= characters:
+        current = waiting.pop()
+        if isinstance(current, dict | list):
+            least += len(current)
+            waiting.extend(current.values() if isinstance(current, dict) else current)
+        elif isinstance(current, str):
+            least += len(current)
+    return least > characters or len(json.dumps(value, ensure_ascii=False)) > characters

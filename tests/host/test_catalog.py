@@ -59,7 +59,12 @@ def test_a_long_list_of_names_is_cut_in_the_error() -> None:
         (tools("a", "b", "a"), {}, ["a", "b"], ["the server lists this name twice; the first is used"]),
         (tools("a", "b"), {"disabled_tools": ["b"]}, ["a"], ["left out by enabled_tools or disabled_tools"]),
         (tools("a", "b"), {"enabled_tools": ["b"]}, ["b"], ["left out by enabled_tools or disabled_tools"]),
-        (tools("a", description="d" * DEFINITION_CHARACTERS), {}, [], ["its definition has 65568 characters"]),
+        (
+            tools("a", description="d" * DEFINITION_CHARACTERS),
+            {},
+            [],
+            ["its definition has more than the 65536 characters"],
+        ),
         (tools("a", description="d" * (DEFINITION_CHARACTERS - 100)), {}, ["a"], []),
     ],
 )

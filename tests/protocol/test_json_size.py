@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
 import pytest
 
-from mcphost.protocol.json_size import MANY, PART, json_size
+from mcphost.protocol.json_size import MANY, PART, is_longer, json_size
 
 
 def test_every_part_and_every_character_counts() -> None:
@@ -32,3 +33,16 @@ def test_a_million_parts_are_weighed_about_right_and_at_once(make: Callable[[], 
 def test_nothing_hides_among_many_parts() -> None:
     many = [0] * (10 * MANY) + ["x" * 100 for _ in range(10 * MANY)]
     assert json_size(many) == pytest.approx(10 * MANY * (PART + PART + 100), rel=0.01)
+
+
+@pytest.mark.parametrize("value", [{"a": ["b", 1, None]}, {"a": "\n"}, {"": {}}, "x", [[], []]])
+def test_a_value_is_longer_than_its_text_less_one(value: object) -> None:
+    written = len(json.dumps(value, ensure_ascii=False))
+    assert (is_longer(value, written - 1), is_longer(value, written)) == (True, False)
+
+
+@pytest.mark.hostile("L04")
+def test_a_giant_is_not_written_out() -> None:
+    unwritable = object()
+    assert is_longer({"enum": [unwritable] * 70_000}, 64 << 10)
+    assert is_longer(["x" * 70_000, unwritable], 64 << 10)

@@ -48,11 +48,15 @@ def parse(data: bytes, max_depth: int) -> Any:
 
 def parse_in_steps(data: bytes, max_items: int, max_depth: int) -> Steps:
     """Parse in steps. ``max_items`` limits objects and arrays in a text over 1 MB, ``max_depth`` their nesting."""
-    opened = data.count(b"{") + data.count(b"[")
-    if len(data) > BIG_TEXT and opened > max_items:
-        reason = f"{opened} objects and arrays in one message, over the limit of {max_items}"
-        raise Refused(reason, limit=max_items)
-    yield
+    if len(data) > BIG_TEXT:
+        opened = 0
+        for start in range(0, len(data), BIG_TEXT):
+            end = start + BIG_TEXT
+            opened += data.count(b"{", start, end) + data.count(b"[", start, end)
+            yield
+        if opened > max_items:
+            reason = f"{opened} objects and arrays in one message, over the limit of {max_items}"
+            raise Refused(reason, limit=max_items)
     has_halves = _may_hold_halves(data)
     yield
     try:
