@@ -31,7 +31,7 @@ from mcphost.auth.ports import (
     CALLBACK_SECONDS,
     AuthorizationLink,
     OAuthSettings,
-    RecordedExchange,
+    SignInExchange,
     SignInStatus,
     SignInUser,
 )
@@ -201,7 +201,7 @@ class _FlowRunner:
     async def _fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
         self._steps += 1
         number, began = self._steps, time.monotonic()
-        shown = RecordedExchange(
+        shown = SignInExchange(
             title=fetch.title,
             method="GET" if fetch.body is None else "POST",
             url=fetch.url,
@@ -248,8 +248,8 @@ class _FlowRunner:
 
 
 def _answered(
-    shown: RecordedExchange, fetch: HttpExchange, answer: HttpAnswer | Unreachable, seconds: float
-) -> RecordedExchange:
+    shown: SignInExchange, fetch: HttpExchange, answer: HttpAnswer | Unreachable, seconds: float
+) -> SignInExchange:
     if isinstance(answer, Unreachable):
         return replace(shown, problem=answer.reason, seconds=seconds)
     return replace(

@@ -108,7 +108,7 @@ class SignInConsent:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedExchange:
+class SignInExchange:
     """One HTTP exchange of a sign-in. Secrets are masked; the rest is foreign text, not made safe."""
 
     title: str
@@ -174,7 +174,7 @@ class SignInUser(Protocol):
         ``problem`` is a sentence; each is reported once.
         """
 
-    def step(self, number: int, exchange: RecordedExchange) -> None:
+    def step(self, number: int, exchange: SignInExchange) -> None:
         """A step began or ended; ``number`` counts from 1."""
 
 

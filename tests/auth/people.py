@@ -17,8 +17,8 @@ from mcphost.auth.authorizer import Authorizer
 from mcphost.auth.ports import (
     AuthorizationLink,
     OAuthSettings,
-    RecordedExchange,
     SignInConsent,
+    SignInExchange,
     SignInPlan,
     SignInStatus,
 )
@@ -57,7 +57,7 @@ class Person:
     plans: list[SignInPlan] = field(default_factory=list)
     links: list[AuthorizationLink] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    steps: dict[int, RecordedExchange] = field(default_factory=dict)
+    steps: dict[int, SignInExchange] = field(default_factory=dict)
     browsing: asyncio.Task[Any] | None = None
 
     async def agree(self, plan: SignInPlan) -> SignInConsent:
@@ -74,7 +74,7 @@ class Person:
     def turned_away(self, problem: str) -> None:
         self.problems.append(problem)
 
-    def step(self, number: int, exchange: RecordedExchange) -> None:
+    def step(self, number: int, exchange: SignInExchange) -> None:
         self.steps[number] = exchange
 
 

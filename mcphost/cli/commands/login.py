@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, SignInPlan
+from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInExchange, SignInPlan
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
@@ -288,7 +288,7 @@ def _link_lines(
     yield f"It is waited for {duration_text(expires)}."
 
 
-def _step_words(number: int, step: RecordedExchange) -> str:
+def _step_words(number: int, step: SignInExchange) -> str:
     what = step.problem or f"HTTP {step.status}"
     took = "" if step.seconds is None else f" in {duration_text(step.seconds)}"
     return f"step {number}: {step.title}: {step.method} {show_line(step.url, 300)}: {what}{took}"

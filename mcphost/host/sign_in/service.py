@@ -20,8 +20,8 @@ from mcphost.host.reporting import Reporting
 if TYPE_CHECKING:
     from mcphost.auth.ports import (
         AuthorizationLink,
-        RecordedExchange,
         SignInConsent,
+        SignInExchange,
         SignInPlan,
         SignInPort,
         SignInStatus,
@@ -56,7 +56,7 @@ class SignIn:
         self.state = SignInState.LOOKING
         self.reached = SignInState.LOOKING
         """The last state before the end, or the present one."""
-        self.steps: list[RecordedExchange] = []
+        self.steps: list[SignInExchange] = []
         """The exchanges in order; the last may be under way."""
         self.plan: SignInPlan | None = None
         self.choice: SignInConsent | None = None
@@ -128,7 +128,7 @@ class SignIn:
         self.paste_problem = problem
         self._changed()
 
-    def step(self, number: int, exchange: RecordedExchange) -> None:
+    def step(self, number: int, exchange: SignInExchange) -> None:
         self.steps[number - 1 : number] = [exchange]
         if self.state is SignInState.VISITING:
             self.link = None

@@ -18,7 +18,7 @@ from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.sign_in.steps import failing
 
 if TYPE_CHECKING:
-    from mcphost.auth.ports import RecordedExchange, SignInStatus
+    from mcphost.auth.ports import SignInExchange, SignInStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _fault(sign_in: SignIn) -> tuple[str, str]:
     return _of_exchange(sign_in, sign_in.steps[number - 1]) if number else (_UNKNOWN, "Look at the steps.")
 
 
-def _of_exchange(sign_in: SignIn, exchange: RecordedExchange) -> tuple[str, str]:
+def _of_exchange(sign_in: SignIn, exchange: SignInExchange) -> tuple[str, str]:
     host, plan = host_in(exchange.url), sign_in.plan
     signs_in = plan is not None or _asks_issuer(exchange)
     party = "the authorization server's" if signs_in else "the MCP server's"
@@ -212,7 +212,7 @@ def _of_exchange(sign_in: SignIn, exchange: RecordedExchange) -> tuple[str, str]
     return whose, "It refused what was asked: the step shows why. Tell whoever runs it, or check [servers.…oauth]."
 
 
-def _asks_issuer(exchange: RecordedExchange) -> bool:
+def _asks_issuer(exchange: SignInExchange) -> bool:
     return "oauth-protected-resource" not in exchange.url
 
 

@@ -19,7 +19,7 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 from mcphost.tui.kit.text_view import Spans
 
 if TYPE_CHECKING:
-    from mcphost.auth.ports import RecordedExchange
+    from mcphost.auth.ports import SignInExchange
 
 
 EMPTY = "No step yet: mcphost is about to ask the server who signs people in."
@@ -47,7 +47,7 @@ class SignInStep:
     host: str
     result: str
     mark: tuple[str, str]
-    exchange: RecordedExchange | None = None
+    exchange: SignInExchange | None = None
     seconds: float | None = None
 
 
@@ -88,7 +88,7 @@ def failing(sign_in: SignIn) -> int | None:
     return len(sign_in.steps)
 
 
-def _step(number: int, exchange: RecordedExchange, *, failed: bool, over: bool) -> SignInStep:
+def _step(number: int, exchange: SignInExchange, *, failed: bool, over: bool) -> SignInStep:
     status = exchange.status
     result = "no answer" if exchange.problem else "under way" if status is None else str(status)
     if failed:
@@ -147,7 +147,7 @@ def step_spans(line: str) -> Spans:
     return [] if line[:1] not in (" ", "{", "}", "[", "]", '"') else json_spans(line)
 
 
-def _request(exchange: RecordedExchange) -> Iterator[str]:
+def _request(exchange: SignInExchange) -> Iterator[str]:
     yield f"{exchange.method} {exchange.url}"
     yield from (f"{name}: {value}" for name, value in exchange.request_headers.items())
     if exchange.request_body:
@@ -156,7 +156,7 @@ def _request(exchange: RecordedExchange) -> Iterator[str]:
         yield body if body.startswith("{") else body.replace("&", "\n&")
 
 
-def _answer(exchange: RecordedExchange) -> Iterator[str]:
+def _answer(exchange: SignInExchange) -> Iterator[str]:
     took = "" if exchange.seconds is None else f" · after {duration_text(exchange.seconds)}"
     if exchange.problem:
         yield f"▏ no answer{took}: {exchange.problem}"

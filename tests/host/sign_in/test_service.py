@@ -14,8 +14,8 @@ import pytest
 from mcphost.auth.ports import (
     AuthorizationLink,
     ClientOrigin,
-    RecordedExchange,
     SignInConsent,
+    SignInExchange,
     SignInPlan,
     SignInStatus,
     SignInUser,
@@ -96,11 +96,11 @@ class Keeper:
 
     async def sign_in(self, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         self.challenges.append((status, challenge))
-        person.step(1, RecordedExchange("Look", "GET", "https://as.example/x"))
+        person.step(1, SignInExchange("Look", "GET", "https://as.example/x"))
         self.choices.append(await person.agree(plan()))
         if self.pastes:
             self.pasted.append(await person.visit(AuthorizationLink(PAGE, "http://127.0.0.1:1/callback", 300), ""))
-            person.step(2, RecordedExchange("Exchange", "POST", "https://as.example/token"))
+            person.step(2, SignInExchange("Exchange", "POST", "https://as.example/token"))
         token = self.tokens.pop(0)
         if isinstance(token, McphostError):
             raise token

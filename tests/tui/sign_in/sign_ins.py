@@ -13,8 +13,8 @@ from typing import Any
 from mcphost.auth.ports import (
     AuthorizationLink,
     ClientOrigin,
-    RecordedExchange,
     SignInConsent,
+    SignInExchange,
     SignInPlan,
     SignInStatus,
     SignInUser,
@@ -40,8 +40,8 @@ PAGE = (
     "&resource=https%3A%2F%2Fmcp.linear.example%2Fmcp&scope=read+write+admin"
 )
 DISCOVERY = [
-    RecordedExchange("Who protects this server?", "GET", f"{SERVER}/.well-known/none", status=404, seconds=0.04),
-    RecordedExchange(
+    SignInExchange("Who protects this server?", "GET", f"{SERVER}/.well-known/none", status=404, seconds=0.04),
+    SignInExchange(
         "Who protects this server?",
         "GET",
         "https://mcp.linear.example/.well-known/oauth-protected-resource/mcp",
@@ -51,7 +51,7 @@ DISCOVERY = [
         response_body=METADATA,
         seconds=0.031,
     ),
-    RecordedExchange(
+    SignInExchange(
         "Where does auth.linear.example sign in?",
         "GET",
         f"{ISSUER}/.well-known/oauth-authorization-server",
@@ -60,7 +60,7 @@ DISCOVERY = [
         seconds=0.42,
     ),
 ]
-TOKEN = RecordedExchange(
+TOKEN = SignInExchange(
     "Exchange the code for a token",
     "POST",
     f"{ISSUER}/token",
@@ -112,8 +112,8 @@ class ScriptedPort:
 
     plans: list[SignInPlan] = field(default_factory=lambda: [plan()])
     end: SignInStatus | McphostError = field(default_factory=standing)
-    steps: list[RecordedExchange] = field(default_factory=lambda: list(DISCOVERY))
-    exchange: RecordedExchange | None = TOKEN
+    steps: list[SignInExchange] = field(default_factory=lambda: list(DISCOVERY))
+    exchange: SignInExchange | None = TOKEN
     link: AuthorizationLink | None = field(default_factory=lambda: AuthorizationLink(PAGE, REDIRECT, 300.0))
     gates: dict[int, asyncio.Event] = field(default_factory=dict)
     wrong: str = ""
@@ -146,7 +146,7 @@ class ScriptedPort:
         self.signed_out.append(self.plan_line[-1])
         return "signed out; the tokens were revoked"
 
-    async def _step(self, person: SignInUser, number: int, step: RecordedExchange) -> None:
+    async def _step(self, person: SignInUser, number: int, step: SignInExchange) -> None:
         person.step(number, replace(step, status=None, seconds=None, response_headers={}, response_body="", problem=""))
         if number in self.gates:
             await self.gates[number].wait()

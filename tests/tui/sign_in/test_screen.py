@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from textual.events import Paste
 
-from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, SignInPlan
+from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInExchange, SignInPlan
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.sign_in.service import SignInState
 from mcphost.tui.inbox.screen import InboxScreen
@@ -336,7 +336,7 @@ async def test_at_its_end_it_says_what_was_granted_and_where_that_is_kept(end: o
 
 
 REFUSED = replace(TOKEN, status=400, response_body='{\n  "error": "invalid_client"\n}')
-SILENT = RecordedExchange(
+SILENT = SignInExchange(
     "Who protects this server?", "GET", "https://mcp.linear.example/x", problem="refused\x1b[2J", seconds=1
 )
 ODD = replace(DISCOVERY[1], response_body="<html>")
