@@ -19,7 +19,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 REQUIREMENTS = TESTS / "requirements.tsv"
-SERVER_REQUIREMENTS = TESTS / "server_requirements.tsv"
+SERVER_REQUIREMENTS = TESTS.parent / "mcphost/host/server_rules/requirements.tsv"
 HOSTILE_CASES = TESTS / "hostile_cases.tsv"
 
 WITHOUT_A_TEST: Mapping[str, str] = {
