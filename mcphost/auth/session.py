@@ -120,6 +120,9 @@ class TokenSession:
                 request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
                 renewed = await run_flow(sign_in_machine(request, self._now), self.fetch)
             elif current is not None and current.refresh_token:
+                if unread := self._store.unread(self.server):  # another mcphost may have used this refresh token
+                    self.problem = f"the keychain cannot be asked: {unread}"
+                    return None
                 renewed = await run_flow(refresh(current, self.settings, self._now), self.fetch)
             else:
                 return None

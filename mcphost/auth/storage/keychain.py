@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SECONDS: Final = 5.0
 """For one call. A keychain that prompts takes longer: that call continues alone, and no other starts meanwhile."""
 
+CHANGE_SECONDS: Final = 20.0
+"""For one call of a change: a refresh token that is given up on may be sent twice, which ends the sign-in."""
+
 PART: Final = 1_200 if sys.platform == "win32" else 60_000
 """Characters of one item: Windows allows at most 2,560 bytes."""
 
@@ -56,17 +59,17 @@ class Keychain:
         self._backend: KeyringBackend | None = None
         self._late: threading.Thread | None = None
 
-    async def read(self, name: str) -> str | None:
+    async def read(self, name: str, *, to_change: bool = False) -> str | None:
         """The secret; None if it does not exist. Raises KeychainUnusable."""
-        return await self._call(lambda: self._read(name))
+        return await self._call(lambda: self._read(name), CHANGE_SECONDS if to_change else SECONDS)
 
     async def write(self, name: str, secret: str) -> None:
         """Store a secret, and verify that it reads back. Raises KeychainUnusable."""
-        await self._call(lambda: self._write(name, secret))
+        await self._call(lambda: self._write(name, secret), CHANGE_SECONDS)
 
     async def delete(self, name: str) -> None:
         """Raises KeychainUnusable."""
-        await self._call(lambda: self._delete(name))
+        await self._call(lambda: self._delete(name), CHANGE_SECONDS)
 
     # These run in a thread.
 
@@ -119,7 +122,7 @@ class Keychain:
             with suppress(Exception):
                 self._opened().delete_password(self._service, name)
 
-    async def _call(self, work: Callable[[], _T]) -> _T:
+    async def _call(self, work: Callable[[], _T], seconds: float) -> _T:
         """Run ``work`` in a daemon thread, since a keychain may never answer."""
         if self._late is not None and self._late.is_alive():
             raise KeychainUnusable("it has not answered yet; it may be waiting for you")
@@ -127,11 +130,11 @@ class Keychain:
         thread = threading.Thread(target=_run, args=(work, done), name="ask the keychain", daemon=True)
         thread.start()
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(seconds):
                 return await done
         except TimeoutError:
             self._late = thread
-            raise KeychainUnusable(f"it does not answer within {SECONDS:g} s; it may be waiting for you") from None
+            raise KeychainUnusable(f"it does not answer within {seconds:g} s; it may be waiting for you") from None
 
 
 def _part_names(name: str, first: str) -> Sequence[str]:

@@ -52,6 +52,8 @@ class TokenStore:
         self._turns: dict[str, asyncio.Lock] = {}
         self._unsaved: set[str] = set()
         """Servers whose latest credentials are not in the keychain."""
+        self._doubtful: set[str] = set()
+        """Servers whose credentials the keychain did not give again: another process may have changed them."""
         self._not_before = 0.0
         self.problem = "" if keychain else "mcphost is set to use no keychain"
         """Why the keychain was not used the last time; empty if it was."""
@@ -64,23 +66,24 @@ class TokenStore:
 
     def unread(self, server: str) -> str:
         """Why the keychain's item for this server could not be read; empty if it was, or if there is no keychain."""
-        return "" if self._keychain is None or server in self._known else self.problem
+        read = server in self._known and server not in self._doubtful
+        return "" if self._keychain is None or read else self.problem
 
     async def read(self, server: str, *, again: bool = False) -> Credentials:
         """The credentials of ``server``. Reads the keychain once; with ``again``, once more."""
         if server in self._known and not again:
             return self._known[server]
         async with self._turn(server):
-            return await self._looked_up(server)
+            return await self._looked_up(server, to_change=False)
 
     @asynccontextmanager
     async def changing(self, server: str) -> AsyncIterator[Credentials]:
-        """Lock this server's item against all other tasks and processes, and read it again.
+        """Lock this server's item against all other tasks and processes, and read it again, see `unread`.
 
         Raises ConfigError if another mcphost does not release it in time.
         """
         async with self._turn(server), self._lock(server):
-            yield await self._looked_up(server)
+            yield await self._looked_up(server, to_change=True)
 
     async def write(self, server: str, credentials: Credentials) -> bool:
         """Replace the credentials, inside `changing`. False: there is a keychain, but it did not take them."""
@@ -91,14 +94,15 @@ class TokenStore:
     def _turn(self, server: str) -> asyncio.Lock:
         return self._turns.setdefault(server, asyncio.Lock())
 
-    async def _looked_up(self, server: str) -> Credentials:
+    async def _looked_up(self, server: str, *, to_change: bool) -> Credentials:
         """The credentials in the keychain, or those in memory if they are newer or the keychain fails."""
         if server in self._unsaved:
             await self._save(server)
             return self._known[server]
         try:
-            text = await self._call(lambda keychain: keychain.read(server))
+            text = await self._call(lambda keychain: keychain.read(server, to_change=to_change))
         except KeychainUnusable:
+            self._doubtful.add(server)
             return self._known.get(server, Credentials())  # not remembered: the keychain is read again next time
         self._keep(server, _credentials(text))
         return self._known[server]
@@ -133,6 +137,7 @@ class TokenStore:
             if secret:
                 self._learn(secret)
         self._known[server] = credentials
+        self._doubtful.discard(server)
 
 
 def _credentials(text: str | None) -> Credentials:

@@ -163,6 +163,38 @@ async def test_a_slow_keychain_gets_one_call_at_a_time(monkeypatch: pytest.Monke
     assert await vault.read("web") == "x"
 
 
+@pytest.mark.hostile("C08", "O17")
+async def test_a_change_waits_longer_for_a_slow_keychain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token that was renewed but not stored would be renewed once more by the next program."""
+    monkeypatch.setattr(keychain, "SECONDS", 0.01)
+    shelf, lag = Shelf(), Lagging()
+    shelf.before = lag
+    store = store_over(shelf)
+    writing = asyncio.create_task(store.write("web", HELD))
+    await asyncio.sleep(0)
+    with pytest.raises(KeychainUnusable, match="not answer within"):  # as long as others wait
+        await shelved(shelf).read("web")
+    lag.free.set()
+    assert await writing is True
+    assert await store_over(shelf).read("web") == HELD
+
+
+@pytest.mark.hostile("C08", "O17")
+async def test_a_token_is_not_renewed_while_the_keychain_is_shut() -> None:
+    """Another program may have used the refresh token that this one remembers."""
+    shelf, clock, server = Shelf(), [0.0], Server([])
+    await store_over(shelf).write("web", HELD.with_grant(GRANT))
+    session = TokenSession("web", URL, OAuthSettings(), store_over(shelf, clock), lambda: clock[0])
+    session.fetch = server.answer
+    assert await session.token() == "access-0"
+    shelf.before = locked
+    assert await session.replacement("access-0", "") == ""
+    assert (server.given, session.problem) == (0, "the keychain cannot be asked: it is locked")
+    shelf.before = lambda call: None
+    clock[0] += tokens.KEYCHAIN_PAUSE
+    assert await session.replacement("access-0", "") == "access-1"
+
+
 @pytest.mark.hostile("C08")
 async def test_without_a_keychain_tokens_stay_in_memory() -> None:
     def none() -> Any:
