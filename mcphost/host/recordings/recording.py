@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from mcphost.json_values import as_dict, dicts_in
+from mcphost.json_values import dicts_in
 
 FORMAT: Final = 1
 """The version of the format, in the first line of a file."""
@@ -84,6 +84,18 @@ class RecordedNotice(NamedTuple):
     after: int = -1
 
 
+class RecordedWalk(NamedTuple):
+    """All pages of a list: the place of the exchange that ended it, the items of each page, and the last result."""
+
+    place: int
+    pages: tuple[list[dict[str, Any]], ...]
+    last: Mapping[str, Any]
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        return [item for page in self.pages for item in page]
+
+
 class RecordedSession(NamedTuple):
     """One connection to one server, from its start to its end.
 
@@ -106,25 +118,29 @@ class RecordedSession(NamedTuple):
 
     def listing(self, method: str) -> list[dict[str, Any]] | None:
         """The items on all pages of the last walk through a list that reached its end; None without one."""
-        found: list[dict[str, Any]] | None = None
-        walk: list[dict[str, Any]] = []
-        awaited: object = None
-        for params, result in self._pages(method):
-            cursor = params.get("cursor")
-            if cursor is None:
-                walk = []
-            elif cursor != awaited:
-                continue  # a page of a walk whose start is not here
-            walk = [*walk, *dicts_in(result.get(LISTED[method]))]
-            awaited = result.get("nextCursor")
-            if awaited is None:
-                found = walk
-        return found
+        walks = walks_in(self.exchanges, method)
+        return walks[-1].items if walks else None
 
-    def _pages(self, method: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        for exchange in self.exchanges:
-            if exchange.method == method and exchange.result is not None:
-                yield as_dict(exchange.params), exchange.result
+
+def walks_in(exchanges: Iterable[RecordedExchange], method: str) -> list[RecordedWalk]:
+    """The walks through a list that reached its end, in order; a page of a walk whose start is not here is left out."""
+    found: list[RecordedWalk] = []
+    pages: list[Mapping[str, Any]] = []
+    awaited: object = None
+    for place, exchange in enumerate(exchanges):
+        if exchange.method != method or exchange.result is None:
+            continue
+        cursor = exchange.params.get("cursor")
+        if cursor is None:
+            pages = []
+        elif cursor != awaited:
+            continue
+        pages.append(exchange.result)
+        awaited = exchange.result.get("nextCursor")
+        if awaited is None:
+            items = tuple(dicts_in(page.get(LISTED[method])) for page in pages)
+            found.append(RecordedWalk(place, items, exchange.result))
+    return found
 
 
 class Recording(NamedTuple):
