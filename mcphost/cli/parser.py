@@ -118,6 +118,13 @@ def _profile(**more: Any) -> Argument:
     return _argument("--profile", "NAME", "use [profiles.NAME] of the configuration", **more)
 
 
+def _reports(parser: Parser) -> None:
+    """Add the options of `mcphost.cli.report_formats.write_reports`."""
+    group = parser.add_argument_group("reports for CI", "On a runner of GitHub, findings are also annotations.")
+    group.add_argument("--junit", metavar="FILE", help="write the results to FILE as JUnit XML, too")
+    group.add_argument("--sarif", metavar="FILE", help="write the findings to FILE as SARIF 2.1.0, too")
+
+
 def _answers(parser: Parser) -> None:
     """Add the options that answer what servers ask meanwhile."""
     group = parser.add_argument_group("answers to servers' requests", f"KIND is {KINDS}.")
@@ -1034,6 +1041,7 @@ _TAKE_PROGRAM: Final = ("add", "tap", "gate")
 
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host", "into", "state",
+    "junit", "sarif",
 })  # fmt: skip
 """Options that may be names of files, which can hold any bytes."""
 
