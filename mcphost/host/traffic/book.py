@@ -44,9 +44,6 @@ WINDOW: Final = 500
 PINS: Final = 500
 """Messages that may be pinned at once."""
 
-IMPORT_BYTES: Final = 256 << 20
-"""Bytes of a file of exported traffic that is read."""
-
 
 @dataclass(frozen=True, slots=True)
 class TrafficBudget:
@@ -495,10 +492,12 @@ def read_traffic(path: Path) -> TrafficBook:
 
     Raises NotDone for a line that is not a message, ConfigError for what cannot be read, FileNotFoundError.
     """
-    from mcphost.host.traffic.file import read_lines
+    from mcphost.host.traffic.file import IMPORT_BYTES, META, read_lines  # late: few runs read one
 
     book = TrafficBook(total=TrafficBudget(1_000_000, IMPORT_BYTES))
     for record in read_lines(read_regular(path, IMPORT_BYTES), path.name):
+        if record.note == META:
+            continue
         share = book._share(record.server)
         share.bound(TrafficBudget(1_000_000, IMPORT_BYTES))
         number = next(book._numbers)

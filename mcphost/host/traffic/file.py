@@ -45,7 +45,13 @@ CLOSE_SECONDS: Final = 2.0
 _BEGIN: Final = b'{"time": "'
 """The start of every line: a file that starts otherwise is not ours to overwrite."""
 
-_NOTES: Final = ("stderr", "stray", "malformed", "http", "cache")
+IMPORT_BYTES: Final = 256 << 20
+"""Bytes of a file of traffic that is read."""
+
+META: Final = "meta"
+"""The note of a line with the facts of a run, which its messages follow."""
+
+_NOTES: Final = ("stderr", "stray", "malformed", "http", "cache", META)
 
 
 def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes:
@@ -103,6 +109,8 @@ class MessageRecord:
     agent: str
     injected: bool
     waits: RecordedWaits | None
+    line: int = 0
+    """Its number in the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +126,12 @@ def read_lines(content: bytes, name: str) -> Iterator[MessageRecord]:
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
             try:
-                yield _record(json.loads(line))
+                yield _record(json.loads(line), number)
             except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
                 raise NotDone(f"{name}, line {number}: this is not a line of exported traffic ({error})") from None
 
 
-def _record(fields: Any) -> MessageRecord:
+def _record(fields: Any, line: int) -> MessageRecord:
     if type(fields) is not dict:
         raise TypeError("it is not a JSON object")
     text, note = _typed(fields, "text", str), fields.get("note", "")
@@ -143,6 +151,7 @@ def _record(fields: Any) -> MessageRecord:
         agent=fields["agent"] if type(fields.get("agent")) is str else "",
         injected=fields.get("injected") is True,
         waits=_recorded_waits(fields),
+        line=line,
     )
 
 
