@@ -54,7 +54,11 @@ def _command_lines() -> Iterator[str]:
     for name, command in COMMANDS.items():
         its_parser = parser.commands[name]
         yield f'.SS "{_escaped(" ".join(["mcphost", name, *_positional(its_parser)]))}"'
-        yield from (*_text(command.about), *_arguments(its_parser, but=("-h", "--traffic")), *_block(command.more))
+        yield from (
+            *_text(command.about),
+            *_arguments(its_parser, but=("-h", "--traffic", "--redact")),
+            *_block(command.more),
+        )
         yield from (".PP", "Examples:", *_block(command.examples))
     yield from (".SH ENVIRONMENT", *_definitions(ENVIRONMENT), ".SH FILES", *_definitions(FILES))
     yield from (".SH SEE ALSO", ".BR mcphost\\-config (5)")

@@ -114,6 +114,11 @@ def _traffic(**more: Any) -> Argument:
     return _argument("--traffic", "FILE", "append all messages to FILE (JSON Lines, masked)", **more)
 
 
+def _redact(**more: Any) -> Argument:
+    about = "mask this in FILE: a JSON path such as $.params.arguments.email, or a regular expression"
+    return _argument("--redact", "WHAT", about, action="append", **more)
+
+
 def _profile(**more: Any) -> Argument:
     return _argument("--profile", "NAME", "use [profiles.NAME] of the configuration", **more)
 
@@ -1033,7 +1038,7 @@ _MEANT: Final = {
 }  # fmt: skip
 """Commands of other programs, and what they are called here."""
 
-_VALUED: Final = ("--config", "--profile", "--traffic")
+_VALUED: Final = ("--config", "--profile", "--traffic", "--redact")
 """Options before the command that take a value."""
 
 _TAKE_PROGRAM: Final = ("add", "tap", "gate")
@@ -1155,6 +1160,7 @@ def command_parser(only: str | None = None) -> Parser:
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     _profile()(parser)
     _traffic()(parser)
+    _redact(default=[])(parser)
     parser.set_defaults(run="screen.run_screen", demo=False, command=parser)
     subparsers = parser.add_subparsers(prog="mcphost", metavar="COMMAND", title="commands (each has --help)")
     for name, command in COMMANDS.items() if only is None else [(only, COMMANDS[only])]:
@@ -1167,6 +1173,7 @@ def command_parser(only: str | None = None) -> Parser:
             _profile(default=argparse.SUPPRESS)(made)
         if command.connects:
             _traffic(default=argparse.SUPPRESS)(made)
+            _redact(default=argparse.SUPPRESS)(made)
         for add in command.arguments:
             add(made)
     parser.commands = subparsers.choices

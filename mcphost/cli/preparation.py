@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcphost.cli.answers import approver_with, read_roots, read_rules
 from mcphost.cli.output import Outcome, remark
-from mcphost.cli.run import in_host, traffic_path
+from mcphost.cli.run import in_host, traffic_target
 from mcphost.cli.server_request_reports import FormReporter, SamplingReporter, UrlElicitationReporter
 from mcphost.cli.settings import find, read_settings, users_settings
 from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
@@ -96,8 +96,8 @@ def run_audited(
 ) -> int:
     """Run ``work`` with an audit log and the state folder. ``approver`` is None where nothing needs approval."""
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
-    asks, traffic = approver or DeclineAll("nothing is called here"), traffic_path(options)
-    kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_path": traffic}
+    asks, traffic = approver or DeclineAll("nothing is called here"), traffic_target(options)
+    kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_target": traffic}
     parts = dependencies(asks, values, **kept, begin_sign_ins=False, **{"prefetch": False, **more})
     return in_host(chosen.config, parts, work)
 
@@ -109,7 +109,7 @@ def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Hos
         nobody,
         values,
         refused=chosen.broken,
-        traffic_path=traffic_path(options),
+        traffic_target=traffic_target(options),
         begin_sign_ins=False,
         prefetch=False,
         answers=SCREEN_KINDS,  # some servers offer a tool only to hosts that can answer what it asks

@@ -25,6 +25,7 @@ from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
 from mcphost.composition.early_start import started_early
 from mcphost.config import Config, state_folder
+from mcphost.errors import UsageError
 from mcphost.host.crash_files import CrashFiles, CrashLogHandler
 from mcphost.host.events import Alarmed
 from mcphost.host.internal_error import log as internal_error_log
@@ -33,6 +34,7 @@ from mcphost.posix import HANG_UP, wakeup_pipe
 if TYPE_CHECKING:
     from mcphost.host.dependencies import Dependencies
     from mcphost.host.host import Host
+    from mcphost.host.traffic.redactions import TrafficTarget
 
 END_SIGNALS: Final = [
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if name in signal.Signals.__members__
@@ -72,15 +74,18 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
     return finish(_run(inside()))
 
 
-def traffic_path(options: Namespace) -> Path | None:
-    """The file of ``--traffic``. Raises ConfigError where it cannot be written."""
+def traffic_target(options: Namespace) -> TrafficTarget | None:
+    """The file of ``--traffic``. Raises ConfigError where it cannot be written, UsageError for a wrong ``--redact``."""
     if options.traffic is None:
+        if options.redact:
+            raise UsageError("--redact: it needs a file; add --traffic FILE")
         return None
     from mcphost.host.traffic.file import claim  # late: few runs write their traffic to a file
+    from mcphost.host.traffic.redactions import Redactions, TrafficTarget
 
-    path = Path(options.traffic)
+    path, redactions = Path(options.traffic), Redactions(options.redact)
     claim(path)
-    return path
+    return TrafficTarget(path, options.command.prog.partition(" ")[2] or "screen", redactions)
 
 
 def _remark_alarm(event: Alarmed) -> None:

@@ -37,6 +37,7 @@ from mcphost.transports.stdio.usage import usage_of
 
 if TYPE_CHECKING:
     from mcphost.config.calls import CallsFile
+    from mcphost.host.traffic.redactions import TrafficTarget
 
 __all__ = [
     "SecretItems",
@@ -63,7 +64,7 @@ def dependencies(
     state: Path | None = None,
     report: Callable[[str], None] = lambda text: None,
     refused: dict[str, ConfigError] | None = None,
-    traffic_path: Path | None = None,
+    traffic_target: TrafficTarget | None = None,
     open_url: Open = no_browser,
     begin_sign_ins: bool = True,
     prefetch: bool = True,
@@ -74,7 +75,7 @@ def dependencies(
 
     ``state`` is the folder for what is learned and for the audit log (None: nothing is kept); ``report`` takes a
     sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` takes
-    the servers that could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
+    the servers that could not run as they are configured. ``traffic_target`` takes all that passes in this run.
     ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it;
     ``prefetch`` whether resources and prompts are listed before they are used.
     ``answers`` is what the approver can answer of what servers ask; ``roots`` are folders that all of them may know of.
@@ -123,7 +124,7 @@ def dependencies(
         history_path=None if state is None else state / "history.sqlite",
         mask=values.mask,
         traffic=traffic,
-        traffic_path=traffic_path,
+        traffic_target=traffic_target,
         answers=answers,
         roots=tuple(roots),
         resolve_roots=lambda config, name: resolve_roots(config, values, name),

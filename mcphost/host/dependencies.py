@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.ports import SignInPort
     from mcphost.config.calls import CallsFile
     from mcphost.host.models import ModelPort
+    from mcphost.host.traffic.redactions import TrafficTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Dependencies:
     """Takes secrets out of a text."""
     traffic: TrafficBook | None = None
     """Where the transports that ``open_transport`` returns record their messages; None: nowhere."""
-    traffic_path: Path | None = None
+    traffic_target: TrafficTarget | None = None
     """The file to which all traffic of this run is written; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
     """The server requests that the approver can answer: some of `SCREEN_KINDS`."""

@@ -85,6 +85,7 @@ class Host:
         self.traffic = given.traffic or TrafficBook(mask)
         self.traffic.on_added = self._traffic_added
         self.traffic.running_call = self._calls.newest_sent
+        self.traffic.identities = lambda: {name: each.identity for name, each in self.config.servers.items()}
         self._traffic_file: TrafficFile | None = None
         self.process_usage = ProcessUsage(given.measure, self._config, self.logs.warn)
         self._audit_log = AuditLog(given.audit_path, mask)
@@ -427,9 +428,11 @@ class Host:
         self.traffic.set_budget(name, TrafficBudget(limits.traffic_frames, limits.traffic_bytes))
 
     def _record_traffic(self) -> None:
-        if self._dependencies.traffic_path is None:
+        target = self._dependencies.traffic_target
+        if target is None:
             return
         from mcphost.host.traffic.file import TrafficFile
 
-        self._traffic_file = TrafficFile(self._dependencies.traffic_path, self._dependencies.mask, self.bus.alarm)
+        facts = self.traffic.facts(target.recorded_by, self.config.servers)
+        self._traffic_file = TrafficFile(target, facts, self._dependencies.mask, self.bus.alarm)
         self._traffic_file.open(self.traffic)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Exit, is_terminal
-from mcphost.cli.run import END_SIGNALS, raise_signalled, run, traffic_path
+from mcphost.cli.run import END_SIGNALS, raise_signalled, run, traffic_target
 from mcphost.cli.settings import find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
@@ -31,6 +31,7 @@ from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.places import PROJECT_FILE, socket_path, with_tilde, working_folder
 
 if TYPE_CHECKING:
+    from mcphost.host.traffic.redactions import TrafficTarget
     from mcphost.imports.importer import Importer
     from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
@@ -80,7 +81,7 @@ def run_screen(options: Namespace) -> int:
 
         theme = kept_theme(StateStore(start.state_folder, lambda _: None))
         start = replace(start, light_terminal=has_light_background(), theme=theme)
-    return run(_show(config, start, _config_reader(options), _importer_opener(options), traffic_path(options)))
+    return run(_show(config, start, _config_reader(options), _importer_opener(options), traffic_target(options)))
 
 
 def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
@@ -159,14 +160,14 @@ async def _show(
     start: StartInfo,
     reread: Callable[[], ReloadedConfig] | None,
     open_importer: Callable[[], Importer],
-    traffic: Path | None,
+    traffic: TrafficTarget | None,
 ) -> int:
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
 
     approver, damages = ScreenApprover(), list[str]()
     values, state = values_for(config, os.environ), start.state_folder
-    kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
+    kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_target": traffic}
     parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN_KINDS)
     async with Host(config, parts) as host, AsyncExitStack() as listening:
         start = replace(start, problems=(*start.problems, *damages))

@@ -30,7 +30,7 @@ from mcphost.cli.doctor.environment import (
 from mcphost.cli.doctor.findings import Finding, Severity, ok, problem, warning
 from mcphost.cli.margin import size
 from mcphost.cli.output import is_terminal
-from mcphost.cli.run import run, traffic_path
+from mcphost.cli.run import run, traffic_target
 from mcphost.composition import Selection, dependencies, select, values_for
 from mcphost.composition.diagnosis import ask_keychain, leftover_servers
 from mcphost.config import Config, LoadedConfig, references_within, state_folder
@@ -174,12 +174,12 @@ def start_servers(options: Namespace, loaded: LoadedConfig, edit: str, without: 
 
 def _start(options: Namespace, chosen: Selection, edit: str) -> Diagnosis:
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
-    traffic = traffic_path(options)
+    traffic = traffic_target(options)
     parts = dependencies(
         nobody,
         values,
         refused=chosen.broken,
-        traffic_path=traffic,
+        traffic_target=traffic,
         begin_sign_ins=False,
         prefetch=False,
         answers=SCREEN_KINDS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping
 from operator import attrgetter
@@ -11,9 +10,9 @@ from typing import Any, Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError, NotDone
+from mcphost.host.recordings.first_line import META, facts_in
 from mcphost.host.recordings.other_formats import other_lines
 from mcphost.host.recordings.recording import (
-    FORMAT,
     RecordedEvent,
     RecordedExchange,
     RecordedNotice,
@@ -21,7 +20,7 @@ from mcphost.host.recordings.recording import (
     Recording,
     RecordingFacts,
 )
-from mcphost.host.traffic.file import IMPORT_BYTES, META, MessageRecord, read_lines
+from mcphost.host.traffic.file import IMPORT_BYTES, MessageRecord, read_lines
 from mcphost.host.traffic.message import CANCELLED, DISCOVER, INPUT_REQUIRED, LISTEN, MessageKind, read_facts
 from mcphost.host.traffic.request_state import MEMBER, state_summary
 from mcphost.json_values import as_dict, as_text, canonical
@@ -103,13 +102,14 @@ class _Reader:
             self._add_message(record)
 
     def _begin_run(self, record: MessageRecord) -> None:
-        """Take the facts of a run, whose messages follow; a session does not go on over two runs."""
-        facts = _facts_of(record, self._name)
+        """Take the facts of a run, whose messages follow; a session of its servers does not go on over two runs."""
+        facts = facts_in(record.data, f"{self._name}, line {record.line}")
         if self._facts is None:
             self._facts = facts
         else:
             self._facts = self._facts._replace(servers={**facts.servers, **self._facts.servers})
-        self._current.clear()
+        named = facts.servers or {server.rpartition(">")[2] for server, _ in self._current}
+        self._current = {key: each for key, each in self._current.items() if key[0].rpartition(">")[2] not in named}
 
     def _add_message(self, record: MessageRecord) -> None:
         if record.size > len(record.data):
@@ -131,21 +131,6 @@ class _Reader:
         session = self._current[record.server, record.connection] = _SessionReader(record, self._problems)
         self._all.append(session)
         return session
-
-
-def _facts_of(record: MessageRecord, name: str) -> RecordingFacts:
-    try:
-        fields = as_dict(json.loads(record.data))
-    except (ValueError, RecursionError):
-        raise NotDone(f"{name}, line {record.line}: the facts of the recording are not JSON") from None
-    version = fields.get("version")
-    if type(version) is not int or version < 1:
-        raise NotDone(f"{name}, line {record.line}: the facts of the recording name no version")
-    if version > FORMAT:
-        raise NotDone(f"{name}: this recording is of format {version}, and this mcphost reads {FORMAT}; update mcphost")
-    servers = {key: value for key, value in as_dict(fields.get("servers")).items() if isinstance(value, str)}
-    program, recorded_by, seen = (as_text(fields.get(each)) for each in ("mcphost", "recorded_by", "seen"))
-    return RecordingFacts(version, program, recorded_by, seen, servers, fields.get("masked") is not False)
 
 
 class _Exchange:

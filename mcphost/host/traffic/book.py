@@ -10,13 +10,15 @@ import json
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from copy import copy
 from itertools import count, takewhile
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mcphost import __version__
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
 from mcphost.host.tool_calls.current import current_call
@@ -33,7 +35,10 @@ from mcphost.host.traffic.message import (
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
 from mcphost.protocol.wire.jsonrpc import RequestId
-from mcphost.redaction import MASK, Mask, redacted
+from mcphost.redaction import MASK, Mask, redacted, safe_command
+
+if TYPE_CHECKING:
+    from mcphost.host.recordings.recording import RecordingFacts
 
 START: Final = 64 << 10
 """Bytes kept of a message that is too large to be kept whole."""
@@ -196,6 +201,8 @@ class TrafficBook:
         """Called with every message, to write a file."""
         self.running_call: Callable[[str], int | None] = lambda server: None
         """Returns the number of the call on which a server is at work."""
+        self.identities: Callable[[], Mapping[str, str]] = dict
+        """Returns the identities of the servers, without values."""
         self.read_only = False
         """True if it was read from a file; nothing can then be sent again."""
         self._mask, self._clock, self._monotonic = mask, clock, monotonic
@@ -388,7 +395,17 @@ class TrafficBook:
         """These messages as lines of JSON, without secrets. See `mcphost.host.traffic.file`."""
         from mcphost.host.traffic.file import lines_of  # late: few runs write traffic to a file
 
-        return b"".join(lines_of(messages, self._mask))
+        kept = tuple(messages)
+        facts = self.facts("screen", {message.server for message in kept})
+        return b"".join(lines_of(kept, self._mask, facts))
+
+    def facts(self, recorded_by: str, names: Container[str]) -> RecordingFacts:
+        """The facts for a file with messages of the servers of these names."""
+        from mcphost.host.recordings.recording import RecordingFacts  # late: few runs write one
+
+        known = self.identities()
+        servers = {name: self._mask(safe_command(words)) for name, words in known.items() if name in names}
+        return RecordingFacts(mcphost=__version__, recorded_by=recorded_by, servers=servers)
 
     # Inside.
 
@@ -399,12 +416,12 @@ class TrafficBook:
         return share
 
     def _keep(self, share: _Share, message: TrafficMessage) -> None:
+        if self.sink is not None:  # a file gets messages whole
+            self.sink(copy(message) if message.size > share.longest else message)
         if message.size > share.longest:
             message.keep_start(min(START, share.longest))
         share.messages.append(message)
         self._count(share, 1, len(message.data))
-        if self.sink is not None:
-            self.sink(message)
         self._make_room(share)
 
     def _count(self, share: _Share, messages: int, size: int) -> None:
@@ -492,7 +509,8 @@ def read_traffic(path: Path) -> TrafficBook:
 
     Raises NotDone for a line that is not a message, ConfigError for what cannot be read, FileNotFoundError.
     """
-    from mcphost.host.traffic.file import IMPORT_BYTES, META, read_lines  # late: few runs read one
+    from mcphost.host.recordings.first_line import META  # late: few runs read one
+    from mcphost.host.traffic.file import IMPORT_BYTES, read_lines
 
     book = TrafficBook(total=TrafficBudget(1_000_000, IMPORT_BYTES))
     for record in read_lines(read_regular(path, IMPORT_BYTES), path.name):

@@ -24,7 +24,10 @@ from typing import Any, Final, Protocol
 
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
+from mcphost.host.recordings.first_line import META, first_line
+from mcphost.host.recordings.recording import RecordingFacts
 from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer
+from mcphost.host.traffic.redactions import Redactions, TrafficTarget
 from mcphost.host.traffic.request_state import hide_state
 from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
@@ -48,21 +51,22 @@ _BEGIN: Final = b'{"time": "'
 IMPORT_BYTES: Final = 256 << 20
 """Bytes of a file of traffic that is read."""
 
-META: Final = "meta"
-"""The note of a line with the facts of a run, which its messages follow."""
-
 _NOTES: Final = ("stderr", "stray", "malformed", "http", "cache", META)
 
 
-def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes:
+NOTHING: Final = Redactions()
+
+
+def line_of(message: TrafficMessage, mask: Mask, latency: float | None, redactions: Redactions = NOTHING) -> bytes:
     """One message as a line with its newline; ASCII only, so that no text contains a line end. Secrets are masked."""
+    text = redactions.applied(hide_state(message.data.decode("utf-8", "replace")), cut=message.cut)
     fields: dict[str, Any] = {
         "time": datetime.fromtimestamp(message.time, UTC).isoformat(),
         "server": message.server,
         "connection": message.connection,
         "direction": message.direction,
         "kind": message.kind.value,
-        "text": redacted(hide_state(message.data.decode("utf-8", "replace")), mask),
+        "text": redacted(text, mask),
         "size": message.size,
         "method": redacted(message.method, mask) or None,
         "id": redacted(message.id, mask) if isinstance(message.id, str) else message.id,
@@ -87,8 +91,10 @@ def _waits_of(message: TrafficMessage) -> dict[str, float]:
     return {f"waited_for_{name}": round(seconds, 6) for name, seconds in waits.items() if seconds is not None}
 
 
-def lines_of(messages: Iterable[TrafficMessage], mask: Mask) -> Iterator[bytes]:
-    return (line_of(message, mask, message.latency) for message in messages)
+def lines_of(messages: Iterable[TrafficMessage], mask: Mask, facts: RecordingFacts) -> Iterator[bytes]:
+    """The lines of a whole file."""
+    yield first_line(facts)
+    yield from (line_of(message, mask, message.latency) for message in messages)
 
 
 # Reading.
@@ -217,13 +223,13 @@ class MessageSource(Protocol):
 
 
 class TrafficFile:
-    """Appends every message of a book to ``path``, in a thread of its own; with None it writes nothing.
+    """Appends every message of a book to a file, in a thread of its own, behind a line with the facts of the run.
 
     ``mask`` removes secrets; ``alarm`` is called once, in the event loop's thread, when the file cannot be written.
     """
 
-    def __init__(self, path: Path | None, mask: Mask, alarm: Callable[[str], None]) -> None:
-        self._path, self._mask, self._alarm = path, mask, alarm
+    def __init__(self, target: TrafficTarget, facts: RecordingFacts, mask: Mask, alarm: Callable[[str], None]) -> None:
+        self._target, self._facts, self._mask, self._alarm = target, facts, mask, alarm
         self._messages: SimpleQueue[TrafficMessage | None] = SimpleQueue()
         self._pairing = MessagePairing()
         # Each counter is written by one thread alone.
@@ -234,11 +240,9 @@ class TrafficFile:
 
     def open(self, book: MessageSource) -> None:
         """Write every message that the book takes from now on. Call it in the event loop."""
-        if self._path is None:
-            return
         book.sink = self.take
         self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._write_all, args=(self._path,), name="traffic file", daemon=True).start()
+        threading.Thread(target=self._write_all, args=(self._target.path,), name="traffic file", daemon=True).start()
 
     def take(self, message: TrafficMessage) -> None:
         """Queue a message; if `BACKLOG` is reached, count it as left out."""
@@ -260,11 +264,14 @@ class TrafficFile:
         with_limit.cancel()
 
     def _write_all(self, path: Path) -> None:
-        file, more = PrivateFile(path), True
+        file, more, first = PrivateFile(path), True, first_line(self._facts)
         while more:
             messages, more = self._next()
             try:
-                file.append(b"".join(map(self._line, messages)) + self._gap(), ROTATE)
+                lines = b"".join(map(self._line, messages)) + self._gap()
+                if lines:
+                    file.append(first + lines, ROTATE)
+                    first = b""
             except OSError as error:
                 self._broken, more = True, False
                 self._say(f"the traffic is no longer written to {path}: {error.strerror or error}")
@@ -283,7 +290,8 @@ class TrafficFile:
 
     def _line(self, message: TrafficMessage) -> bytes:
         asked = self._pairing.add(message)
-        return line_of(message, self._mask, message.at - asked.at if asked and is_answer(message) else None)
+        latency = message.at - asked.at if asked and is_answer(message) else None
+        return line_of(message, self._mask, latency, self._target.redactions)
 
     def _gap(self) -> bytes:
         count = self._left_out - self._reported

@@ -78,14 +78,28 @@ def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[
 
 
 class Spool:
-    """Appends lines to a file of this user alone. ``failed`` is called once if that is not possible."""
+    """Appends lines to a file of this user alone. ``failed`` is called once if that is not possible.
+
+    ``first`` comes before the first of them, and of each ``longest`` bytes are kept. ``redact`` masks what the user
+    named in a text, which may be cut.
+    """
 
     def __init__(
-        self, path: Path, server: str, mask: Mask, failed: Callable[[OSError], None] = lambda error: None
+        self,
+        path: Path,
+        server: str,
+        mask: Mask,
+        failed: Callable[[OSError], None] = lambda error: None,
+        *,
+        first: bytes = b"",
+        longest: int = LONGEST,
+        rotate: int = ROTATE,
+        redact: Callable[[str, bool], str] = lambda text, cut: text,
     ) -> None:
         self._failed = failed
         self._file = PrivateFile(path)
-        self._server, self._mask = server, mask
+        self._server, self._mask, self._first = server, mask, first
+        self._longest, self._rotate, self._redact = longest, rotate, redact
         self._lines: list[bytes] = []
         self._size = 0
         self._broken = False
@@ -108,24 +122,27 @@ class Spool:
         if not lines or self._broken:
             return
         try:
-            self._file.append(lines, ROTATE)
+            self._file.append(self._first + lines, self._rotate)
+            self._first = b""
         except OSError as error:
             self._broken = True
             self._failed(error)
 
     def _line(self, source: str, time: float, data: bytes, size: int) -> bytes:
-        text = data[:LONGEST].decode("utf-8", "replace")
+        text = data[: self._longest].decode("utf-8", "replace")
         if "requestState" in text:
             from mcphost.host.traffic.request_state import hide_state  # late: it loads much
 
             text = hide_state(text)
+        cut = size > min(self._longest, len(data))
         note = "stderr" if source == "stderr" else "" if data.lstrip()[:1] in (b"{", b"[") else "stray"
         fields = {
-            "direction": "out" if source == "agent" else "in",
-            "text": redacted(text, self._mask),
+            "direction": "out" if source in ("agent", "gate>server") else "in",
+            "text": redacted(self._redact(text, cut), self._mask),
             "size": size,
+            **({"injected": True} if source.startswith("gate>") else {}),
             **({"note": note} if note else {}),
-            **({"cut": True} if size > LONGEST else {}),
+            **({"cut": True} if cut else {}),
         }
         return self._json(time, fields)
 

@@ -205,17 +205,18 @@ def facts(**more: Any) -> bytes:
 def test_the_first_line_has_the_facts_and_a_later_one_begins_a_run() -> None:
     session = SESSION._replace(exchanges=(CALL,))
     run = written(session)
-    found = recording_of(facts(servers={"git": "uvx git"}) + run + facts(servers={"time": "uvx time"}) + run, "x")
+    git, time = (facts(servers={name: f"uvx {name}"}) for name in ("git", "time"))
+    found = recording_of(git + run + time + run + git + run, "x")
     assert found.facts is not None
     assert (found.facts.recorded_by, found.facts.masked) == ("tap", True)
     assert found.facts.servers == {"git": "uvx git", "time": "uvx time"}
-    assert [len(each.exchanges) for each in found.sessions] == [1, 1]
+    assert [len(each.exchanges) for each in found.sessions] == [2, 1]
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (facts(version=99), "x: this recording is of format 99"),
+        (facts(version=99), "x, line 1: this recording is of format 99"),
         (facts(version="1"), "x, line 1: the facts of the recording name no version"),
         (b"hello", "x, line 1: this is not a line of exported traffic"),
         (b'{"version": "2.0", "interactions": []}', "not of version 1"),

@@ -13,6 +13,7 @@ import pytest
 from mcphost.config import Config, Values
 from mcphost.errors import ConfigError, ConnectionLost, Declined, NotDone, ServerError
 from mcphost.host.events import TrafficAdded
+from mcphost.host.recordings.recording import RecordingFacts
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.traffic import book as traffic_book
@@ -21,6 +22,7 @@ from mcphost.host.traffic import message as message_module
 from mcphost.host.traffic import message as messages
 from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
 from mcphost.host.traffic.message import MessageKind, TrafficMessage, metadata_words, read_facts
+from mcphost.host.traffic.redactions import TrafficTarget
 from mcphost.host.traffic.resending import ResentRequest, request_in
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
@@ -493,7 +495,7 @@ def test_no_view_and_no_export_holds_a_secret(book: Book, data: bytes) -> None:
         assert "•••" in text or "\\u2022" in text
         assert "canary" not in text
         assert "67890" not in text
-    assert json.loads(book.export([message]))["size"] == len(data)
+    assert json.loads(book.export([message]).splitlines()[-1])["size"] == len(data)
     assert message.data == data
 
 
@@ -518,7 +520,7 @@ def test_an_export_reads_back_as_the_same_traffic(book: Book, tmp_path: Path) ->
     some_traffic(book)
     path = tmp_path / "traffic.jsonl"
     path.write_bytes(book.export(book.since(0)))
-    fields = json.loads(path.read_bytes().split(b"\n")[1])
+    fields = json.loads(path.read_bytes().split(b"\n")[2])
     assert fields["latency"] == 0.5
     assert {name: fields[name] for name in ("direction", "kind", "method", "id", "status", "call")} == {
         "direction": "in", "kind": "response", "method": "tools/call", "id": 1, "status": "ok", "call": 3,
@@ -654,7 +656,7 @@ async def test_a_request_that_fails_again_says_so_and_harms_nobody(watched: Host
 @pytest.mark.requirement("SEC-09", "LOG-04")
 async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watched: HostOf, tmp_path: Path) -> None:
     path = tmp_path / "state" / "traffic.jsonl"
-    async with watched(a=echo(), dependencies={"traffic_path": path}) as running:
+    async with watched(a=echo(), dependencies={"traffic_target": TrafficTarget(path)}) as running:
         await running.servers.ready()
         await running.run("a", "echo", {"text": CANARY})
         messages = running.traffic.since(0)
@@ -663,7 +665,7 @@ async def test_the_file_of_a_run_holds_every_frame_privately_and_no_secret(watch
     assert CANARY not in path.read_text()
     again = read_traffic(path).since(0)
     assert [message.method for message in again] == [message.method for message in messages]
-    latencies = [json.loads(line).get("latency") for line in path.read_bytes().splitlines()]
+    latencies = [json.loads(line).get("latency") for line in path.read_bytes().splitlines()[1:]]
     assert latencies == [
         None if message.sent else message.latency and pytest.approx(message.latency, abs=1e-5) for message in messages
     ]
@@ -676,7 +678,7 @@ async def test_what_was_planted_under_the_name_of_the_file_is_not_touched(
     path, target = tmp_path / "traffic.jsonl", tmp_path / "target"
     target.write_text("mine")
     path.symlink_to(target) if planted == "link" else path.mkdir()
-    async with watched(a=echo(), dependencies={"traffic_path": path}) as running:
+    async with watched(a=echo(), dependencies={"traffic_target": TrafficTarget(path)}) as running:
         await running.servers.ready()
         await until(lambda: bool(running.alarms))
         (alarm,) = running.alarms
@@ -692,7 +694,7 @@ async def test_a_slow_disk_costs_messages_and_not_memory(
     monkeypatch.setattr(traffic_file, "ROTATE", 500)
     monkeypatch.setattr(traffic_file, "BACKLOG", 50)
     alarms: list[str] = []
-    file = traffic_file.TrafficFile(path, SECRETS.mask, alarms.append)
+    file = traffic_file.TrafficFile(TrafficTarget(path), RecordingFacts(), SECRETS.mask, alarms.append)
     file.open(book)
     for _ in range(20):
         book.a.received(b"x" * 20)
@@ -701,7 +703,8 @@ async def test_a_slow_disk_costs_messages_and_not_memory(
     book.a.received(b"last")
     await file.aclose()
     parts = [each for each in (path.with_name("traffic.jsonl.1"), path) if each.exists()]
-    lines = [json.loads(line) for part in parts for line in part.read_bytes().splitlines()]
+    first, *lines = [json.loads(line) for part in parts for line in part.read_bytes().splitlines()]
+    assert first["note"] == "meta"
     left_out = [line["text"] for line in lines if "left out" in line["text"]]
     assert left_out
     assert sum(int(text.split()[3]) for text in left_out) + len(lines) - len(left_out) == 21

@@ -1,0 +1,54 @@
+"""``--redact``: places in messages and patterns that are in no file of traffic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcphost.errors import UsageError
+from mcphost.host.traffic.redactions import Redactions
+
+MESSAGE = {"id": 1, "params": {"name": "pay", "arguments": {"card": 4111111111111111, "to": {"email": "a@b.example"}}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        (["$.params.arguments.card"], {"card": "•••", "to": {"email": "a@b.example"}}),
+        (["$..email"], {"card": 4111111111111111, "to": {"email": "•••"}}),
+        ([r"\d{16}"], {"card": "•••", "to": {"email": "a@b.example"}}),
+        (["[a-z]+@[a-z.]+", "$..card"], {"card": "•••", "to": {"email": "•••"}}),
+        (["$..to", "$..email"], {"card": 4111111111111111, "to": "•••"}),
+    ],
+)
+def test_what_was_named_is_masked_and_json_stays_json(given: list[str], left: Any) -> None:
+    text = json.dumps(MESSAGE)
+    hidden = json.loads(Redactions(given).applied(text))
+    assert hidden == {**MESSAGE, "params": {"name": "pay", "arguments": left}}
+    assert json.loads(Redactions(given).applied(f"[{text}]")) == [hidden]
+
+
+def test_a_pattern_masks_what_is_not_json_too() -> None:
+    assert Redactions([r"pin=\d+"]).applied("starting, pin=1234") == "starting, •••"
+
+
+def test_a_message_that_was_cut_is_left_out_where_places_were_named() -> None:
+    text = json.dumps(MESSAGE)[:60]
+    assert Redactions(["$..card"]).applied(text, cut=True) == ""
+    assert Redactions(["pay"]).applied(text, cut=True) == text.replace("pay", "•••")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("$.a[", "not a JSON path"),
+        ("$", "the whole message"),
+        ("(", "not a regular expression"),
+        ("x*", "matches everywhere"),
+    ],
+)
+def test_a_mistake_is_explained(given: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Redactions([given])
