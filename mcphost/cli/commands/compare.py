@@ -126,4 +126,4 @@ def _table(comparison: Comparison) -> Iterator[Sequence[str]]:
 
 def _cells(row: Row) -> Sequence[str]:
     label = row.label if row.heading else f"  {row.label}"
-    return "≠" if row.differs else "", label, row.first, row.second
+    return row.mark, label, row.first, row.second

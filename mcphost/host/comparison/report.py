@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.comparison.observation import CallObservation, Exchange, SideObservation
+from mcphost.host.comparison.findings import SurfaceFinding, compare_surfaces
+from mcphost.host.comparison.observation import CallObservation, Definitions, Exchange, SideObservation
+from mcphost.host.comparison.severity import ChangeSeverity
+from mcphost.host.comparison.surface import ERA_BOUND, Surface, surface
 from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, size_text
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
+from mcphost.protocol.lifecycle.revisions import find_revision
 from mcphost.protocol.models.base import ENVELOPE
-
-ERA_BOUND: Final = frozenset({"listChanged", "tasks", TASKS_EXTENSION})
-"""Capabilities that each era has in a form of its own, or that say how it announces changes."""
 
 ERA_BOUND_MEMBERS: Final = frozenset({"execution"})
 """Members of a tool that only one era has."""
@@ -26,19 +27,8 @@ NOTHING: Final = "-"
 PERCENTILES: Final = (50, 95, 100)
 
 
-@dataclass(frozen=True, slots=True)
-class KindComparison:
-    """The comparison of the items of one kind, by name."""
-
-    kind: CatalogKind
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-    changed: Mapping[str, tuple[Difference, ...]]
-    same: int
-
-    @property
-    def differs(self) -> bool:
-        return bool(self.only_first or self.only_second or self.changed)
+FACTS: Final = frozenset({"server-name", "server-version", "revision", "identity"})
+"""Rules whose findings are facts of a side, and no difference between the sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +47,22 @@ class AnswerComparison:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the report. ``heading``: a title above others; ``differs``: it counts as a difference."""
+    """A line of the report. ``heading``: a title above others; ``differs``: it counts as a difference.
+
+    ``severity`` is that of a finding, whose sentence the ``label`` is.
+    """
 
     label: str
     first: str = ""
     second: str = ""
     differs: bool = False
     heading: bool = False
+    severity: ChangeSeverity | None = None
+
+    @property
+    def mark(self) -> str:
+        """The severity, or ≠ for another difference."""
+        return self.severity.value if self.severity else "≠" if self.differs else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,8 @@ class Comparison:
 
     first: SideObservation
     second: SideObservation
-    capabilities: tuple[Difference, ...]
-    instructions: tuple[Difference, ...]
-    kinds: tuple[KindComparison, ...]
+    findings: tuple[SurfaceFinding, ...]
+    """The changes from the first side to the second, without `FACTS`."""
     answers: AnswerComparison | None
     """None without calls."""
 
@@ -86,25 +84,33 @@ class Comparison:
     @property
     def same(self) -> bool:
         """True if no call failed and nothing that matters differs; revisions, times and bytes do not count."""
-        different = self.capabilities or self.instructions or any(kind.differs for kind in self.kinds)
         answers = self.answers
-        return self.complete and not different and not (answers and (answers.changed or answers.failed))
+        return self.complete and not self.findings and not (answers and (answers.changed or answers.failed))
 
 
 def compare_sides(first: SideObservation, second: SideObservation) -> Comparison:
     """Compare what was observed of two sides."""
     if first.failure or second.failure:
-        return Comparison(first, second, (), (), (), None)
-    across = _is_modern(first) != _is_modern(second)
-    capabilities = [_capabilities(seen.capabilities, ERA_BOUND if across else ()) for seen in (first, second)]
-    members = ERA_BOUND_MEMBERS if across else frozenset[str]()
+        return Comparison(first, second, (), None)
+    found = compare_surfaces(surface_of_side(first), surface_of_side(second))
     return Comparison(
         first,
         second,
-        tuple(differences(*capabilities)),
-        tuple(differences({"instructions": first.instructions}, {"instructions": second.instructions})),
-        tuple(_kind(kind, first.offered.get(kind, {}), second.offered.get(kind, {}), members) for kind in CatalogKind),
+        tuple(each for each in found if each.rule not in FACTS),
         _answers(first.calls, second.calls) if first.calls and second.calls else None,
+    )
+
+
+def surface_of_side(seen: SideObservation) -> Surface:
+    """The surface of a side that was open."""
+    return surface(
+        seen.side.label,
+        capabilities=seen.capabilities,
+        instructions=seen.instructions,
+        server_info=seen.server_info or {},
+        offered={kind: seen.offered.get(kind, {}).values() for kind in CatalogKind},
+        identity=seen.identity,
+        revision=seen.revision,
     )
 
 
@@ -123,26 +129,6 @@ def _without(value: Any, names: Container[str]) -> Any:
     if not isinstance(value, Mapping):
         return value
     return {name: _without(each, names) for name, each in value.items() if name not in names}
-
-
-def _kind(
-    kind: CatalogKind,
-    first: Mapping[str, Mapping[str, Any]],
-    second: Mapping[str, Mapping[str, Any]],
-    ignored: Container[str],
-) -> KindComparison:
-    def compared(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {name: value for name, value in definition.items() if name not in ignored}
-
-    both = [name for name in first if name in second]
-    changed = {name: tuple(differences(compared(first[name]), compared(second[name]))) for name in both}
-    return KindComparison(
-        kind,
-        tuple(name for name in first if name not in second),
-        tuple(name for name in second if name not in first),
-        {name: found for name, found in changed.items() if found},
-        sum(not found for found in changed.values()),
-    )
 
 
 def _answers(first: Sequence[CallObservation], second: Sequence[CallObservation]) -> AnswerComparison:
@@ -176,13 +162,17 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
     """The whole comparison for ``--json``."""
     first, second = comparison.first, comparison.second
     labels = first.side.label, second.side.label
-    answers = comparison.answers
+    answers, across = comparison.answers, _is_modern(first) != _is_modern(second)
+    capabilities = [_capabilities(seen.capabilities, ERA_BOUND if across else ()) for seen in (first, second)]
+    texts = [{"instructions": seen.instructions} for seen in (first, second)]
+    compared = comparison.complete
     return {
         "same": comparison.same,
         "sides": [_side_object(first), _side_object(second)],
-        "capabilities": [_difference_object(each, labels) for each in comparison.capabilities],
-        "instructions": [_difference_object(each, labels) for each in comparison.instructions],
-        **{_member(kind.kind): _kind_object(kind, labels) for kind in comparison.kinds},
+        "findings": [each.as_object() for each in comparison.findings],
+        "capabilities": [_difference_object(each, labels) for each in differences(*capabilities) if compared],
+        "instructions": [_difference_object(each, labels) for each in differences(*texts) if compared],
+        **{_member(kind): _kind_object(kind, comparison, across) for kind in CatalogKind if compared},
         "answers": None
         if answers is None
         else {
@@ -235,11 +225,27 @@ def _exchange_object(passed: Exchange) -> dict[str, Any]:
     }
 
 
-def _kind_object(kind: KindComparison, labels: tuple[str, str]) -> dict[str, Any]:
+def _kind_object(kind: CatalogKind, comparison: Comparison, across: bool) -> dict[str, Any]:
+    sides = comparison.first, comparison.second
+    labels = sides[0].side.label, sides[1].side.label
+    ignored = ERA_BOUND_MEMBERS if across else frozenset[str]()
+    first, second = (_without_members(seen.offered.get(kind, {}), ignored) for seen in sides)
+    compared = {name: differences(first[name], second[name]) for name in first if name in second}
+    changed = {name: found for name, found in compared.items() if found}
     return {
-        "only": {labels[0]: list(kind.only_first), labels[1]: list(kind.only_second)},
-        "differ": {name: [_difference_object(each, labels) for each in found] for name, found in kind.changed.items()},
-        "same": kind.same,
+        "only": {
+            labels[0]: [name for name in first if name not in second],
+            labels[1]: [name for name in second if name not in first],
+        },
+        "differ": {name: [_difference_object(each, labels) for each in found] for name, found in changed.items()},
+        "same": len(compared) - len(changed),
+    }
+
+
+def _without_members(definitions: Definitions, ignored: Container[str]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {member: value for member, value in definition.items() if member not in ignored}
+        for name, definition in definitions.items()
     }
 
 
@@ -265,11 +271,13 @@ def rows_of(comparison: Comparison) -> Iterator[Row]:
         return
     yield Row("opened in", duration_text(first.seconds), duration_text(second.seconds))
     yield from _exchange_rows("opened with", first.opening, second.opening)
-    yield from (Row("instructions", each.before or "", each.after or "", True) for each in comparison.instructions)
-    yield Row("Capabilities" if comparison.capabilities else "Capabilities: the same", heading=True)
-    yield from _difference_rows(comparison.capabilities)
-    for kind in comparison.kinds:
-        yield from _kind_rows(kind, first, second)
+    of_server = [each for each in comparison.findings if each.kind is None]
+    yield from (_finding_row(each) for each in of_server if each.rule == "words")
+    capabilities = [each for each in of_server if each.rule != "words"]
+    yield Row("Capabilities" if capabilities else "Capabilities: the same", heading=True)
+    yield from map(_finding_row, capabilities)
+    for kind in CatalogKind:
+        yield from _kind_rows(kind, comparison)
     if comparison.answers is not None:
         yield from _answer_rows(comparison.answers, first, second)
 
@@ -279,16 +287,23 @@ def _identity(seen: SideObservation) -> str:
     return " ".join(str(info[name]) for name in ("name", "version") if info.get(name)) or NOTHING
 
 
-def _kind_rows(kind: KindComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:
-    counts = [len(seen.offered.get(kind.kind, {})) for seen in (first, second)]
+def _kind_rows(kind: CatalogKind, comparison: Comparison) -> Iterator[Row]:
+    counts = [len(seen.offered.get(kind, {})) for seen in (comparison.first, comparison.second)]
     if not any(counts):
         return
-    name = kind.kind.value.capitalize()
-    yield Row(name if kind.differs else f"{name}: the same", str(counts[0]), str(counts[1]), heading=True)
-    yield from (Row(item, "yes", NOTHING, differs=True) for item in kind.only_first)
-    yield from (Row(item, NOTHING, "yes", differs=True) for item in kind.only_second)
-    for item, found in kind.changed.items():
-        yield from _difference_rows(found, f"{item} · ")
+    found = [each for each in comparison.findings if each.kind is kind]
+    name = kind.value.capitalize()
+    yield Row(name if found else f"{name}: the same", str(counts[0]), str(counts[1]), heading=True)
+    yield from map(_finding_row, found)
+
+
+def _finding_row(found: SurfaceFinding) -> Row:
+    values = ("yes" if isinstance(each, Mapping) and not found.field else each for each in (found.before, found.after))
+    return Row(found.words, *_pair(map(_value_text, values)), differs=True, severity=found.severity)
+
+
+def _value_text(value: Any) -> str:
+    return NOTHING if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _answer_rows(answers: AnswerComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:

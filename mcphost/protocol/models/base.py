@@ -6,6 +6,7 @@ Everything else must follow the specification.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, cached_property
 from itertools import islice
@@ -73,7 +74,8 @@ class Wire(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         copy = super().model_copy(update=update, deep=deep)
         if update:
-            copy.__dict__.pop("received", None)  # a copy may hide what came
+            for kept in ("received", "digest"):  # a copy may hide what came
+                copy.__dict__.pop(kept, None)
         return copy
 
     def definition(self) -> dict[str, Any]:
@@ -84,6 +86,30 @@ class Wire(BaseModel):
     def canonical(self) -> str:
         """The definition as text: equal exactly if the definitions are."""
         return canonical(self.received)
+
+    @cached_property
+    def digest(self) -> str:
+        """See `digest_of`."""
+        return digest_of(self.received)
+
+
+VOLATILE_META: Final = frozenset({"progressToken", "traceparent", "tracestate", "baggage"})
+"""Keys of ``_meta`` that belong to a single message, and not to what it defines."""
+
+
+def without_volatile(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The definition without `VOLATILE_META`."""
+    meta = definition.get("_meta")
+    if not isinstance(meta, dict) or VOLATILE_META.isdisjoint(meta):
+        return definition
+    kept = {name: value for name, value in meta.items() if name not in VOLATILE_META}
+    others = {name: value for name, value in definition.items() if name != "_meta"}
+    return {**others, "_meta": kept} if kept else others
+
+
+def digest_of(definition: Mapping[str, Any]) -> str:
+    """``sha256:`` and the hash of a definition, whatever the order of its members."""
+    return f"sha256:{hashlib.sha256(canonical(without_volatile(definition)).encode()).hexdigest()}"
 
 
 def first_problem(error: ValidationError) -> str:

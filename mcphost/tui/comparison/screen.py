@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
@@ -15,8 +16,10 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.errors import McphostError
+from mcphost.host.comparison.findings import counted
 from mcphost.host.comparison.observation import PlannedCalls, SideObservation
 from mcphost.host.comparison.report import Comparison, Row, compare_sides, rows_of
+from mcphost.host.comparison.severity import BREAKING, NOTE, REVIEW
 from mcphost.host.comparison.sides import Sides
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
@@ -85,8 +88,9 @@ class ComparisonScreen(FramedScreen[None]):
     """Shows one comparison; opens both sides when it is mounted."""
 
     HELP = (
-        "Two servers, or one in both eras, side by side; ≠ marks what differs. Opening a row shows both values in "
-        "full. Each side asks for your approval of a call as usual; more calls give better times."
+        "Two servers, or one in both eras, side by side; ≠ marks what differs. A change of what they offer is "
+        "breaking, for review, or a note. Opening a row shows both values in full. Each side asks for your approval "
+        "of a call as usual; more calls give better times."
     )
     QUESTIONS_ABOVE = True
 
@@ -196,7 +200,7 @@ class ComparisonScreen(FramedScreen[None]):
         except McphostError as error:  # declined, or a server that is no longer configured
             self._summary.update(Content.styled(show_line(str(error), 300), "$text-warning"))
             return
-        self.report = compare_sides(*self._seen)
+        self.report = await asyncio.to_thread(compare_sides, *self._seen)
         self._summary.update(summary(self.report))
         self._show_rows()
         headings = [at for at, each in enumerate(self.rows.items) if each.heading]
@@ -225,12 +229,19 @@ def row(each: Row, width: int) -> Content:
     style = "bold" if each.heading else ""
     label = show_line(each.label, 200)
     cells = [
-        Cell("≠" if each.differs else "", "bold $text-warning", 1, 1),
-        Cell(label if each.heading or not label else f"  {label}", style, 14, max(24, width * 3 // 10)),
+        Cell(each.mark, _mark_style(each), 8, 8),
+        Cell(label if each.heading or not label else f"  {label}", style, 14, max(24, width * 2 // 5)),
         Cell(show_line(each.first, VALUE), style, 10),
         Cell(show_line(each.second, VALUE), style, 10),
     ]
     return columns(width, cells)
+
+
+def _mark_style(each: Row) -> str:
+    return "bold $text-warning" if each.severity is None else SEVERITY_STYLES[each.severity]
+
+
+SEVERITY_STYLES: Final = {BREAKING: "bold $text-error", REVIEW: "bold $text-warning", NOTE: "$foreground-muted"}
 
 
 def summary(report: Comparison) -> Content:
@@ -239,8 +250,9 @@ def summary(report: Comparison) -> Content:
         return Content.styled("A side could not be opened.", "$text-warning")
     if report.same:
         return Content("They offer and answer the same." if report.answers else "They offer the same.")
-    count = sum(each.differs for each in rows_of(report))
-    return Content.styled(f"They differ in {count} {'place' if count == 1 else 'places'}.", "$text-warning")
+    count, found = sum(each.differs for each in rows_of(report)), counted(report.findings)
+    places = f"They differ in {count} {'place' if count == 1 else 'places'}"
+    return Content.styled(f"{places}: {found}." if found else f"{places}.", "$text-warning")
 
 
 def text_of(report: Comparison) -> str:
@@ -250,7 +262,7 @@ def text_of(report: Comparison) -> str:
 
 
 def _line_of(each: Row) -> str:
-    parts = "≠" if each.differs else "", each.label, each.first, each.second
+    parts = each.mark, each.label, each.first, each.second
     return "\t".join(show_line(part, 10_000) for part in parts)
 
 

@@ -42,7 +42,11 @@ def test_definitions_differ_by_name_and_by_field() -> None:
     assert tools["differ"] == {"echo": [{"field": "inputSchema.required", "a": None, "b": '["text"]'}]}
     assert tools["same"] == 0
     rows = [(row.label, row.first, row.second) for row in rows_of(found) if row.differs]
-    assert rows == [("old", "yes", "-"), ("new", "-", "yes"), ("echo · inputSchema.required", "-", '["text"]')]
+    assert rows == [
+        ("echo: argument text is now required", "false", "true"),
+        ("new: a new tool", "-", "yes"),
+        ("old: the tool is gone", "yes", "-"),
+    ]
 
 
 def test_an_answer_that_varies_on_one_side_is_not_a_difference() -> None:
@@ -81,7 +85,7 @@ def test_what_only_one_era_has_is_no_difference_between_the_eras() -> None:
 
 def test_a_side_that_is_not_open_is_neither_the_same_nor_compared() -> None:
     found = compare_sides(seen("a", ECHO), SideObservation(Side("b", "b"), failure="it exited"))
-    assert (found.same, found.complete, found.kinds) == (False, False, ())
+    assert (found.same, found.complete, found.findings) == (False, False, ())
     assert [row.second for row in rows_of(found) if row.differs] == ["it exited"]
 
 

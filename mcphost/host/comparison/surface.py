@@ -1,0 +1,213 @@
+"""The surface of a server: what it says of itself and offers, from a connection, a recording or a lock. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost.config.surface_lock import writable
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.comparison.schema_changes import arguments_of
+from mcphost.json_values import as_dict, as_list, as_text, canonical, dicts_in
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
+from mcphost.protocol.models.base import digest_of, without_volatile
+from mcphost.redaction import safe_command
+
+if TYPE_CHECKING:
+    from mcphost.host.connections.connection import Connection
+    from mcphost.host.recordings.recording import RecordedSession
+
+HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+KEYS: Final = {CatalogKind.RESOURCES: "uri", CatalogKind.TEMPLATES: "uriTemplate"}
+"""The member that names an item, where that is not ``name``."""
+
+LISTED_BY: Final = {
+    CatalogKind.TOOLS: "tools/list",
+    CatalogKind.RESOURCES: "resources/list",
+    CatalogKind.TEMPLATES: "resources/templates/list",
+    CatalogKind.PROMPTS: "prompts/list",
+}
+
+ERA_BOUND: Final = frozenset({"listChanged", "tasks", TASKS_EXTENSION})
+"""Capabilities that each era has in a form of its own, or that say how it announces changes."""
+
+_MEMBER_DIGITS: Final = 16
+"""Digits of the hash of a single member, which only says if it changed; all of an item's hash count."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurfaceItem:
+    """A tool, prompt, resource or template. A lock knows all but its ``definition``, which is None then."""
+
+    name: str
+    digest: str
+    members: Mapping[str, str]
+    """A short hash of each member but the name."""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    """See `arguments_of`."""
+    hints: Mapping[str, bool] = field(default_factory=dict)
+    """The claims in the annotations of a tool."""
+    definition: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, kind: CatalogKind, definition: Mapping[str, Any]) -> SurfaceItem:
+        """The item with this definition."""
+        key = KEYS.get(kind, "name")
+        steady = without_volatile(definition)
+        others = ((member, value) for member, value in steady.items() if member != key)
+        members = {writable(member): hash_of(value)[:_MEMBER_DIGITS] for member, value in others}
+        annotations = as_dict(definition.get("annotations"))
+        return cls(
+            writable(as_text(definition.get(key))),
+            digest_of(definition),
+            members,
+            _arguments(kind, definition),
+            {name: annotations[name] for name in HINTS if isinstance(annotations.get(name), bool)},
+            steady,
+        )
+
+
+SurfaceItems = Mapping[str, SurfaceItem]
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """The words of a server about itself, and its offers. A kind that is not in ``kinds`` is not known."""
+
+    label: str
+    """The name in reports."""
+    entry: str = ""
+    """The configured server that this is; empty where it is none."""
+    identity: str = ""
+    """The command line or address, as approvals show it; empty where that is not known."""
+    name: str = ""
+    version: str = ""
+    revision: str = ""
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    """See `capability_paths`."""
+    instructions: str | None = ""
+    """None where only its digest is known."""
+    instructions_digest: str = ""
+    kinds: Mapping[CatalogKind, SurfaceItems] = field(default_factory=dict)
+
+    @property
+    def modern(self) -> bool:
+        revision = find_revision(self.revision)
+        return revision is not None and revision.modern
+
+
+def surface(
+    label: str,
+    *,
+    capabilities: Mapping[str, Any],
+    instructions: str,
+    server_info: Mapping[str, Any],
+    offered: Mapping[CatalogKind, Iterable[Mapping[str, Any]]],
+    entry: str = "",
+    identity: str = "",
+    revision: str = "",
+) -> Surface:
+    """The surface with these parts, as they came."""
+    kinds = {
+        kind: {item.name: item for item in (SurfaceItem.of(kind, each) for each in definitions)}
+        for kind, definitions in offered.items()
+    }
+    return Surface(
+        label,
+        entry,
+        identity,
+        as_text(server_info.get("name")),
+        as_text(server_info.get("version")),
+        revision,
+        capability_paths(capabilities),
+        instructions,
+        text_digest(instructions),
+        kinds,
+    )
+
+
+def surface_of(connection: Connection, label: str = "", entry: str = "") -> Surface | None:
+    """The surface of a connected server, without kinds whose listing failed; None where it is not connected."""
+    session = connection.session
+    if session is None or not connection.ready:
+        return None
+    listings = [(kind, listing) for kind, listing in connection.listings if listing.failure is None]
+    return surface(
+        label or connection.name,
+        capabilities=session.server.capabilities,
+        instructions=session.server.instructions or "",
+        server_info=session.server.server_info.received,
+        offered={kind: [item.definition() for item in listing.items] for kind, listing in listings},
+        entry=entry,
+        identity=safe_identity(connection.config.identity),
+        revision=session.revision.version,
+    )
+
+
+def surface_of_recording(session: RecordedSession, label: str, identity: str = "") -> Surface:
+    """The surface of a recorded server, without kinds that its recording does not list."""
+    said, offered = session.introduction, dict[CatalogKind, Iterable[Mapping[str, Any]]]()
+    for kind, method in LISTED_BY.items():
+        if (items := session.listing(method)) is not None:
+            offered[kind] = items
+    info = as_dict(said.get("serverInfo")) or as_dict(
+        as_dict(said.get("_meta")).get("io.modelcontextprotocol/serverInfo")
+    )
+    return surface(
+        label,
+        capabilities=as_dict(said.get("capabilities")),
+        instructions=as_text(said.get("instructions")),
+        server_info=info,
+        offered=offered,
+        entry=session.server,
+        identity=identity,
+        revision=session.revision,
+    )
+
+
+def capability_paths(declared: Mapping[str, Any], ignored: Container[str] = ()) -> dict[str, str]:
+    """The capabilities by path, such as ``tools.listChanged``, with their values as JSON where it is not ``true``.
+
+    An empty list of extensions is the same as none.
+    """
+    return dict(sorted(_paths(declared, "", ignored)))
+
+
+def _paths(declared: Mapping[str, Any], above: str, ignored: Container[str]) -> Iterator[tuple[str, str]]:
+    for name, value in declared.items():
+        if name in ignored or value is None or value is False or (name == "extensions" and not value):
+            continue
+        path = f"{above}{name}"
+        yield path, "" if value is True or isinstance(value, dict) else canonical(value)
+        if isinstance(value, dict) and path.count(".") < 8:
+            yield from _paths(value, f"{path}.", ignored)
+
+
+@lru_cache  # asked for at each call of a tool that is locked
+def safe_identity(identity: str) -> str:
+    """A command line or address without the values that look secret."""
+    return writable(safe_command(identity))
+
+
+def text_digest(text: str) -> str:
+    """``sha256:`` and the hash of a text; empty for none."""
+    return f"sha256:{hash_of(text)}" if text else ""
+
+
+def hash_of(value: Any) -> str:
+    """The SHA-256 (hex) of a JSON value, whatever the order of members."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def _arguments(kind: CatalogKind, definition: Mapping[str, Any]) -> dict[str, str]:
+    if kind is CatalogKind.TOOLS:
+        return {writable(name): each for name, each in arguments_of(definition.get("inputSchema")).items()}
+    if kind is not CatalogKind.PROMPTS:
+        return {}
+    named = (each for each in dicts_in(as_list(definition.get("arguments"))) if isinstance(each.get("name"), str))
+    return {writable(each["name"]): "string" + (", required" if each.get("required") is True else "") for each in named}
