@@ -78,9 +78,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "demo": ["mcphost.protocol", "mcphost.serving"],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.host", "mcphost.serving"],
-    # redaction: a report shows the names in a configuration, and no value.
+    # redaction: a report shows the names in a configuration, and no value. protocol.json_paths: of options.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
-            "mcphost.shim", "mcphost.serving",
+            "mcphost.shim", "mcphost.serving", "mcphost.protocol.json_paths",
             "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
             *SEEN],
 }  # fmt: skip

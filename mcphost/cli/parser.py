@@ -188,6 +188,16 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = -1.0
+    if not 0 <= speed <= 1_000_000:
+        raise argparse.ArgumentTypeError("is not a number of 0 or more")
+    return speed
+
+
 _SERVER: Final = _argument("server", "SERVER", SERVER_HELP)
 _SIGN_IN_SERVER: Final = _argument("server", "SERVER", "a configured name or a URL")
 _STARTED_SERVER: Final = _argument(
@@ -946,6 +956,61 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
         several="servers",
         connects=False,
     ),
+    "replay": Subcommand(
+        "replay.run_replay",
+        "Be the server of a recording: answer as it did, to any client.\n"
+        "Nothing of the recording is run. What it does not hold is answered with the\nnearest that it holds.",
+        [
+            _argument("file", "FILE", "a recording, such as git.mcp.jsonl"),
+            _argument("--server", "NAME", "the server to replay; default: the one with the most requests"),
+            _argument(
+                "--http",
+                "ADDRESS",
+                "serve at 127.0.0.1:PORT, not on stdin and stdout; default: any free port",
+                nargs="?",
+                const="127.0.0.1:0",
+            ),
+            _argument(
+                "--speed", "N", "0: wait for nothing (the default); 1: as recorded; 2: twice as fast", type=_speed
+            ),
+            _argument(
+                "--match",
+                None,
+                "what has to be the same: all params of a request (exact, the default), its arguments, or only the "
+                "order of requests",
+                choices=("exact", "arguments", "order"),
+                default="exact",
+            ),
+            _repeated("--ignore", "PATH", "do not compare this part of the params, such as '$.arguments.date'"),
+            _argument(
+                "--on-miss",
+                None,
+                "what is not recorded: name the nearest that is (the default), or only answer with an error",
+                choices=("nearest", "error"),
+                default="nearest",
+            ),
+            _flag("--loop", "begin again after the last answer, instead of repeating it"),
+            _flag("--strict", "exit with 1 if a request or an answer was not in the recording"),
+        ],
+        """\
+  mcphost replay git.mcp.jsonl                    as the command of a server of an agent
+  mcphost replay git.mcp.jsonl --http --speed 1
+  mcphost replay docs.mcp.jsonl --server docs --match arguments
+  mcphost replay docs.mcp.jsonl --ignore '$..timestamp' --strict
+""",
+        more="""\
+It speaks to clients of every revision, whichever was recorded. Questions of the
+server are asked again, and the answers compared with the recorded ones: where
+they differ, the recording does not say how the server went on.
+
+With --match order an answer that differs is counted, and the next one follows.
+At the end it says on stderr how much was served and what was missing.
+
+Exit codes: 0 the client ended it, or ctrl+c an address, 1 with --strict, 2
+usage, or FILE cannot be read.
+""",
+        connects=False,
+    ),
     "completion": Subcommand(
         "completion.run_completion",
         "Print the script with which a shell completes commands.\nIt completes servers, tools and arguments, too.",
@@ -1021,6 +1086,7 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
+    "build servers": ("replay",),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
