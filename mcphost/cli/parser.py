@@ -178,6 +178,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _amount(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:7]) <= 100_000):
+        raise argparse.ArgumentTypeError("is not a number from 1 to 100000")
+    return int(text)
+
+
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -383,6 +389,54 @@ Exit codes: 0 the same, 1 they differ, 2 usage or configuration, 3 a side could
 not be opened, 4 declined. Times, bytes and messages do not count.
 """,
         several="words",
+    ),
+    "bench": Subcommand(
+        "bench.run_bench",
+        "Measure how fast a server starts and answers.\n"
+        "With a second side, both are measured in turn, and only what exceeds the noise\n"
+        "counts as a difference.",
+        [
+            _SERVER,
+            _argument(
+                "tool", "TOOL", "a tool to call; without it: ping (or server/discover) and tools/list", nargs="?"
+            ),
+            _several("pairs", "KEY=VALUE", "an argument; KEY:=JSON for any JSON value"),
+            _argument("--against", "SERVER", "another server, to compare with"),
+            _argument(
+                "--era",
+                None,
+                "open it in this era; both: compare its two eras",
+                choices=ERA_CHOICES,
+            ),
+            _argument("-n", "N", "requests of each kind (default: 100)", dest="calls", type=_amount, default=100),
+            _argument("--concurrency", "C", "requests at the same time (default: 1)", type=_count, default=1),
+            _repeated("--budget", "FIGURE=PERCENT", "how much a figure may differ from the other side's: p95=+15%%"),
+            _argument("--baseline", "FILE", "compare with an earlier run, as --json printed it"),
+            _argument("--args", "JSON", "all arguments as one object, or - to read it from stdin"),
+            _YES,
+            _TIMEOUT,
+            _json("print the figures as one object"),
+            _answers,
+        ],
+        """\
+  mcphost bench git git_status repo_path=. --yes
+  mcphost bench 'stdio:./new' --against 'stdio:./old' -n 500 --concurrency 8
+  mcphost bench time --era both
+  mcphost bench git --json > before.json
+  mcphost bench git --baseline before.json --budget p95=+15%,throughput=-10%
+""",
+        more="""\
+Each side is started six times; the first start and the first requests after
+each one do not count. A tool needs your consent, once for all its calls.
+The figures of a budget are startup, memory, p50, p95, p99, throughput and
+errors (in points). What exceeds a budget by no more than noise is "uncertain".
+With --json, one object: sides, differences and budget.
+
+Exit codes: 0 measured, 1 a budget is exceeded or all requests of a kind failed,
+2 usage or configuration, 3 a side is not open or was lost, 4 declined. Ctrl+c
+prints the figures until then.
+""",
+        several="pairs",
     ),
     "list": Subcommand(
         "catalog.run_list",
@@ -1086,7 +1140,7 @@ usage, or FILE cannot be read.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "build servers": ("replay",),
+    "build servers": ("replay", "bench"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
@@ -1112,7 +1166,7 @@ _TAKE_PROGRAM: Final = ("add", "tap", "gate")
 
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host", "into", "state",
-    "junit", "sarif",
+    "junit", "sarif", "baseline",
 })  # fmt: skip
 """Options that may be names of files, which can hold any bytes."""
 

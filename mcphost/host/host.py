@@ -52,6 +52,7 @@ from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 
 if TYPE_CHECKING:  # imported when they are first used: most runs need none of them
     from mcphost.host.agents.service import AgentService
+    from mcphost.host.bench.measurement import BenchService
     from mcphost.host.comparison.observation import ComparisonService
     from mcphost.host.connections.instances import Holder, Instances, SharingReport
     from mcphost.host.endpoint.service import EndpointService
@@ -274,6 +275,13 @@ class Host:
         from mcphost.host.comparison.observation import ComparisonService
 
         return ComparisonService(self.servers, self.tool_calls, self.traffic)
+
+    @cached_property
+    def bench(self) -> BenchService:
+        """Measures how fast servers answer."""
+        from mcphost.host.bench.measurement import BenchService
+
+        return BenchService(self.servers, self.tool_calls, self.process_usage, self._dependencies.mask)
 
     @cached_property
     def resender(self) -> Resender:

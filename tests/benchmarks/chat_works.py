@@ -20,10 +20,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
 
+from mcphost.host.bench.statistics import percentile
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.chat.transcript_store import all_records
 from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
-from tests.benchmarks.measure import Row, Sample, percentile
+from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.process_works import MCPHOST
 from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.terminal import Terminal, lonely_environment
@@ -165,7 +166,7 @@ def _keep(home: Path, turns: int) -> None:
 def _rows(work: str, times: list[float], promised: float) -> list[Row]:
     limit = (Sample(promised),)
     return [
-        Row(f"{work}, p{share}", (Sample(percentile(times, share / 100)),), limit, note=f"{len(times)} times")
+        Row(f"{work}, p{share}", (Sample(percentile(times, share)),), limit, note=f"{len(times)} times")
         for share in (50, 95)
     ]
 

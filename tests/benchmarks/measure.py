@@ -98,9 +98,3 @@ async def against(work: str, ours: Take, figure: float, runs: int, bound: float 
     await ours()
     taken = tuple([await ours() for _ in range(runs)])
     return Row(work, taken, (Sample(figure),) * runs, bound)
-
-
-def percentile(values: list[float], share: float) -> float:
-    """The value below which that share of ``values`` lies (nearest rank)."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from mcphost.host.bench.statistics import percentile
 from tests.benchmarks import bare_app, bare_palette, flood, large
-from tests.benchmarks.measure import Row, Sample, percentile
+from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.process_works import FIRST_FRAME, MCPHOST
 from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.terminal import Terminal, lonely_environment
@@ -247,8 +248,8 @@ def _key_rows(work: str, times: list[Sample], bound: float | None = None) -> lis
     limit = () if bound is None else (Sample(bound),)
     rows = list[Row]()
     for share in (50, 95):
-        wall = percentile([each.wall for each in times], share / 100)
-        cpu = percentile([each.cpu for each in times], share / 100)
+        wall = percentile([each.wall for each in times], share)
+        cpu = percentile([each.cpu for each in times], share)
         note = f"{len(times)} keys; processor time {cpu * 1e3:.1f} ms"
         rows.append(Row(f"{work}, p{share}", (Sample(wall, cpu),), limit, note=note))
     return rows

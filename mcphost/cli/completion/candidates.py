@@ -190,6 +190,7 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("", "AGENT"): _hosts,
     ("", "URI"): _of_server("resources"),
     ("call", "pairs"): _arguments("tools"),
+    ("bench", "pairs"): _arguments("tools"),
     ("prompt", "pairs"): _arguments("prompts"),
     ("run", "words"): _saved_calls,
     ("prompt", "prompt"): _of_server("prompts"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from mcphost.host.bench.statistics import percentile
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.findings import SurfaceFinding, compare_surfaces
 from mcphost.host.comparison.observation import CallObservation, Definitions, Exchange, SideObservation
@@ -147,12 +147,6 @@ def answer_of(call: CallObservation) -> dict[str, Any]:
     if call.error is not None:
         return {"error": str(call.error)}
     return {name: value for name, value in (call.result or {}).items() if name not in ENVELOPE}
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that ``percent`` of all do not exceed (nearest rank)."""
-    ranked = sorted(values)
-    return ranked[max(0, math.ceil(len(ranked) * percent / 100) - 1)]
 
 
 # As JSON.

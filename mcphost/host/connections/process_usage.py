@@ -77,6 +77,12 @@ class ProcessUsage:
             return None
         return self._keep(connection.name, reading)
 
+    async def memory(self, connection: Connection) -> int | None:
+        """The bytes that the program takes now; None where there is nothing to see."""
+        pid = self.program(connection)
+        seen = None if pid is None else await self._look(pid, None)
+        return None if seen is None else seen.usage.memory
+
     async def _look(self, pid: int, before: UsageReading | None) -> UsageReading | None:
         usage = None if self._measure is None else await asyncio.to_thread(self._measure, pid)
         if usage is None:

@@ -13,7 +13,7 @@ from mcphost.protocol.models.tools import Tool
 class Repetition:
     """Allows all runs of a call, in memory only, while the tool, its server's program and the arguments stay the same.
 
-    ``times``: how often the call runs; None: until the user stops it.
+    ``seconds``: between two runs. ``times``: how often the call runs; None: until the user stops it.
     """
 
     def __init__(self, seconds: float, times: int | None = None) -> None:
@@ -25,7 +25,7 @@ class Repetition:
     @property
     def often(self) -> str:
         """``every 5 s``."""
-        return f"every {self.seconds:g} s"
+        return f"every {self.seconds:g} s" if self.seconds else "without a pause"
 
     @property
     def words(self) -> str:

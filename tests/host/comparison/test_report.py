@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from mcphost.errors import ServerError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.observation import CallObservation, Exchange, SideObservation
-from mcphost.host.comparison.report import as_object, compare_sides, percentile, rows_of
+from mcphost.host.comparison.report import as_object, compare_sides, rows_of
 from mcphost.host.comparison.sides import Side
 
 ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": {"type": "object"}}
@@ -87,8 +85,3 @@ def test_a_side_that_is_not_open_is_neither_the_same_nor_compared() -> None:
     found = compare_sides(seen("a", ECHO), SideObservation(Side("b", "b"), failure="it exited"))
     assert (found.same, found.complete, found.findings) == (False, False, ())
     assert [row.second for row in rows_of(found) if row.differs] == ["it exited"]
-
-
-@pytest.mark.parametrize(("percent", "value"), [(50, 2.0), (95, 4.0), (100, 4.0), (25, 1.0)])
-def test_percentiles_are_values_that_were_measured(percent: int, value: float) -> None:
-    assert percentile([4.0, 1.0, 3.0, 2.0], percent) == value

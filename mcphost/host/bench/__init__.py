@@ -1,0 +1,1 @@
+"""Measures how fast a server answers, and compares it with another or with itself of before."""

@@ -1,0 +1,91 @@
+"""The statistics of repeated measurements: percentiles, noise, and the ratio of two figures.
+
+Rounds of two sides that were measured in turn form pairs. A slow minute of the machine hits both halves of a pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+LEAST_PAIRS: Final = 5
+"""Fewer pairs agree by chance too often."""
+
+FEW: Final = 10
+"""Of fewer values the median deviation may be small by chance, so that half of their range counts as noise."""
+
+AGREEING: Final = 0.9
+"""The share of the pairs that point the same way where two sides differ."""
+
+NOISE_FLOOR: Final = 0.02
+"""Two processes of one program differ by so much, since their memory is laid out differently."""
+
+NOISES: Final = 2.0
+"""A difference counts from so many times the noise on."""
+
+_TO_DEVIATION: Final = 1.4826
+"""The median absolute deviation times this is the standard deviation, where values are distributed normally."""
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that ``percent`` of all do not exceed (nearest rank)."""
+    ranked = sorted(values)
+    return ranked[max(0, math.ceil(len(ranked) * percent / 100) - 1)]
+
+
+def noise_of(values: Sequence[float]) -> float:
+    """The median absolute deviation as a share of the median, scaled to a standard deviation; at least the floor."""
+    middle = median(values) if values else 0.0
+    if not middle:
+        return NOISE_FLOOR
+    deviation = _TO_DEVIATION * median(abs(each - middle) for each in values)
+    if len(values) < FEW:
+        deviation = max(deviation, (max(values) - min(values)) / 2)
+    return max(NOISE_FLOOR, deviation / abs(middle))
+
+
+class Figure(NamedTuple):
+    """A measured value with its noise as a share of it; ``rounds`` are the values of its rounds, where known."""
+
+    value: float
+    noise: float = NOISE_FLOOR
+    rounds: tuple[float, ...] = ()
+
+    @classmethod
+    def measured(cls, value: float, rounds: Sequence[float]) -> Figure:
+        return cls(value, noise_of(rounds), tuple(rounds))
+
+
+class FigureRatio(NamedTuple):
+    """The first figure divided by the second. ``certain``: the difference is more than noise."""
+
+    ratio: float
+    noise: float
+    certain: bool
+
+    @property
+    def words(self) -> str:
+        """``1.31 times, noise 4 %``; the ratio is that of the larger figure."""
+        return f"{max(self.ratio, 1 / self.ratio):.2f} times, noise {self.noise:.0%}".replace("%", " %")
+
+
+def ratio_of(first: Figure, second: Figure) -> FigureRatio | None:
+    """The ratio of two figures: the median of their pairs of rounds, where they have any. None where one is 0."""
+    if first.value <= 0 or second.value <= 0:
+        return None
+    paired = len(first.rounds) == len(second.rounds) and all(first.rounds) and all(second.rounds)
+    if not (first.rounds and paired):  # one of them is from another run
+        ratio, noise = first.value / second.value, math.hypot(first.noise, second.noise)
+        enough = max(len(first.rounds), len(second.rounds)) >= LEAST_PAIRS
+        return FigureRatio(ratio, noise, enough and _exceeds(ratio, noise))
+    pairs = [one / other for one, other in zip(first.rounds, second.rounds, strict=True)]
+    ratio, noise = median(pairs), noise_of(pairs)
+    agreeing = sum(1 for each in pairs if (each > 1) == (ratio > 1) and each != 1)
+    certain = len(pairs) >= LEAST_PAIRS and agreeing >= AGREEING * len(pairs) and _exceeds(ratio, noise)
+    return FigureRatio(ratio, noise, certain)
+
+
+def _exceeds(ratio: float, noise: float) -> bool:
+    return max(ratio, 1 / ratio) - 1 > NOISES * noise
