@@ -154,8 +154,10 @@ class _Exchange:
         self.events.append(event)
         return len(self.events) - 1
 
-    def answer_question(self, place: int, outcome: Mapping[str, Any]) -> None:
-        self.events[place] = self.events[place]._replace(answer=outcome)
+    def answer_question(self, record: MessageRecord, place: int, outcome: Mapping[str, Any]) -> None:
+        question = self.events[place]
+        seconds = max(0.0, round(_seconds(self.time, record.time) - question.after, 6))
+        self.events[place] = question._replace(answer=outcome, seconds=seconds)
 
     def end(self, record: MessageRecord, answer: Response) -> None:
         self.answer, self.answered = answer, record
@@ -308,7 +310,7 @@ class _SessionReader:
         exchange.masked = exchange.masked or _HIDDEN in record.data
         for key, given in as_dict(answers).items():
             if key in exchange.asked:
-                exchange.answer_question(exchange.asked[key], {"result": given})
+                exchange.answer_question(record, exchange.asked[key], {"result": given})
         return exchange
 
     def _add_client_answer(self, record: MessageRecord, answer: Response) -> None:
@@ -318,7 +320,7 @@ class _SessionReader:
         exchange, place = found
         exchange.masked = exchange.masked or _HIDDEN in record.data
         outcome = {"result": answer.result or {}} if answer.error is None else {"error": answer.error.as_object()}
-        exchange.answer_question(place, outcome)
+        exchange.answer_question(record, place, outcome)
 
     # From the server.
 

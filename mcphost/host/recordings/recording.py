@@ -38,8 +38,8 @@ class RecordingFacts(NamedTuple):
 class RecordedEvent(NamedTuple):
     """A message that came between a request and its answer, ``after`` seconds of the request.
 
-    A question has the ``answer`` that the client gave, as ``{"result": …}`` or ``{"error": …}``, or None; ``key`` is
-    its name in ``inputRequests``, empty in the legacy era.
+    A question has the ``answer`` that the client gave, as ``{"result": …}`` or ``{"error": …}``, or None, and the
+    ``seconds`` that it took; ``key`` is its name in ``inputRequests``, empty in the legacy era.
     """
 
     kind: Literal["progress", "log", "question", "notification"]
@@ -48,6 +48,7 @@ class RecordedEvent(NamedTuple):
     after: float = 0.0
     key: str = ""
     answer: Mapping[str, Any] | None = None
+    seconds: float = 0.0
 
 
 class RecordedExchange(NamedTuple):
