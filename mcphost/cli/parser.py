@@ -390,6 +390,27 @@ not be opened, 4 declined. Times, bytes and messages do not count.
 """,
         several="words",
     ),
+    "traffic": Subcommand(
+        "traffic.run_traffic",
+        "Write a file of traffic as OpenTelemetry traces: a span for each request.",
+        [
+            _argument("action", "ACTION", "export", choices=["export"]),
+            _argument("file", "FILE", "a recording, a file of --traffic, a cassette or a record of mcporter"),
+            _argument("--otlp", "OUT", "write OTLP/JSON to this file; - prints it", required=True),
+        ],
+        """\
+  mcphost traffic export git.mcp.jsonl --otlp git.otlp.json
+  mcphost traffic export git.mcp.jsonl --otlp - | curl --json @- http://localhost:4318/v1/traces
+""",
+        more="""\
+The spans follow OpenTelemetry's conventions for MCP. Questions of a server are
+spans below the request in which they were asked. A request with a traceparent
+in its _meta joins that trace. Arguments and results are left out.
+
+Exit codes: 0 done, 2 usage, or a file that cannot be read or written.
+""",
+        connects=False,
+    ),
     "bench": Subcommand(
         "bench.run_bench",
         "Measure how fast a server starts and answers.\n"
@@ -1140,7 +1161,7 @@ usage, or FILE cannot be read.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "build servers": ("replay", "bench"),
+    "build servers": ("replay", "bench", "traffic"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
@@ -1166,7 +1187,7 @@ _TAKE_PROGRAM: Final = ("add", "tap", "gate")
 
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host", "into", "state",
-    "junit", "sarif", "baseline",
+    "junit", "sarif", "baseline", "otlp",
 })  # fmt: skip
 """Options that may be names of files, which can hold any bytes."""
 

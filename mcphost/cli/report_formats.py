@@ -36,7 +36,9 @@ REPORT_MODE: Final = 0o644
 _HEAD_BYTES: Final = 400
 """Bytes at the start of a file by which a report is recognized."""
 
-_REPORT: Final = re.compile(rb'\s*(<\?xml[^>]*>\s*<testsuites?[ >/]|\{\s*"\$schema"\s*:\s*"[^"]*sarif|\Z)')
+_REPORT: Final = re.compile(
+    rb'\s*(<\?xml[^>]*>\s*<testsuites?[ >/]|\{\s*"(\$schema"\s*:\s*"[^"]*sarif|resourceSpans"\s*:)|\Z)'
+)
 _SARIF_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final[Mapping[CaseOutcome, str]] = {
     "failed": "error", "error": "error", "warning": "warning", "note": "note",
