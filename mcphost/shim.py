@@ -32,8 +32,11 @@ ROOM: Final = 1 << 20
 BACKLOG: Final = 8 << 20
 """Bytes of copies that may wait for the observer."""
 
+RECORDED_BACKLOG: Final = 64 << 20
+"""The same where a person asked for a record, which should miss nothing."""
+
 COPY: Final = 1 << 20
-"""Bytes of the longest line that is copied whole; of a longer one the start is copied."""
+"""Bytes of the longest line that a screen receives whole; of a longer one it receives the start."""
 
 LINGER: Final = 0.02
 """Seconds for which the observer gathers copies, so that it does not compete with the pumps for each message."""
@@ -49,6 +52,9 @@ WELCOME: Final = 2.0
 
 DRAIN: Final = 2.0
 """Seconds that the observer gets at the end."""
+
+RECORDED_DRAIN: Final = 10.0
+"""The same where a person asked for a record."""
 
 GRACE: Final = 30.0
 """Seconds for which a program may be silent after its input ended, before it is terminated."""
@@ -444,7 +450,7 @@ class Observer:
 
     ``hello`` makes the first message to the screen, ``path`` the path of its socket ("" without one), and ``record``
     the function that takes a line, or None where no more wait: then what it took is written. All are called in the
-    observer's thread, once something passes. With ``always`` the record gets what the screen gets, too.
+    observer's thread, once something passes. With ``always`` the record gets all, and long lines whole.
     """
 
     def __init__(
@@ -457,6 +463,9 @@ class Observer:
     ) -> None:
         import threading  # late: the program starts before
         from collections import deque
+
+        self._longest, self._backlog = (LINE, RECORDED_BACKLOG) if always else (COPY, BACKLOG)
+        self._drain = RECORDED_DRAIN if always else DRAIN
 
         self.received: Callable[[bytes], None] = lambda line: None
         """Called in the observer's reading thread with each line of the screen after its welcome."""
@@ -485,11 +494,11 @@ class Observer:
         self._thread.start()
 
     def take(self, source: str, data: bytes) -> None:
-        """Queue a copy; beyond `BACKLOG` bytes it is counted as dropped. Never waits."""
+        """Queue a copy; if too many bytes wait, it is counted as dropped. Never waits."""
         from time import time  # late: the program starts before
 
         with self._changed:
-            if self._waiting + len(data) > BACKLOG:
+            if self._waiting + len(data) > self._backlog:
                 self._miss(source, len(data))
                 return
             self._queue.append((source, time(), data, self._dropped.pop(source, 0)))
@@ -500,7 +509,7 @@ class Observer:
     @property
     def full(self) -> bool:
         """True if there may be no room for the next copy."""
-        return self._waiting + PIECE > BACKLOG
+        return self._waiting + PIECE > self._backlog
 
     def miss(self, source: str, size: int) -> None:
         """Count bytes of which no copy is made. Never waits."""
@@ -536,11 +545,11 @@ class Observer:
             return self._socket is not None
 
     def close(self) -> None:
-        """Deliver the queue, for at most `DRAIN` seconds."""
+        """Deliver the queue, in a few seconds at most."""
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self._thread.join(DRAIN)
+        self._thread.join(self._drain)
 
     # The thread.
 
@@ -594,7 +603,7 @@ class Observer:
     def _stream(self, source: str) -> _CopiedStream:
         stream = self._streams.get(source)
         if stream is None:
-            stream = self._streams[source] = _CopiedStream()
+            stream = self._streams[source] = _CopiedStream(self._longest)
         return stream
 
     def _copy(self, line: CopiedLine) -> None:
@@ -685,15 +694,17 @@ class CopiedLine:
 
         source, _, target = self.source.partition(">")
         fields = {"type": "copy", "from": source, "to_server": target == "server", "time": self.time}
-        more = {"size": len(self.data), "whole": self.size, "dropped": self.dropped}
-        return b"%s\n%s" % (json.dumps({**fields, **more}).encode(), self.data)
+        data = self.data[:COPY]
+        more = {"size": len(data), "whole": self.size, "dropped": self.dropped}
+        return b"%s\n%s" % (json.dumps({**fields, **more}).encode(), data)
 
 
 class _CopiedStream:
     """Makes lines of the pieces of one stream, in which pieces may be missing."""
 
-    def __init__(self) -> None:
-        self._cutter = LineCutter(COPY)
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._cutter = LineCutter(longest)
         self._start: bytes | None = None
         self._size = self._dropped = 0
         self._gap = False
@@ -721,7 +732,7 @@ class _CopiedStream:
     def _lose(self, dropped: int) -> None:
         """Forget the line that a gap interrupts; the one in whose middle it ends is left out, too."""
         if dropped:
-            self._cutter, self._gap = LineCutter(COPY), True
+            self._cutter, self._gap = LineCutter(self._longest), True
             self._start, self._size = None, 0
             self._dropped += dropped
 

@@ -464,6 +464,7 @@ def test_what_is_unwanted_somewhere_exists() -> None:
         ("import mcphost.tui.app, mcphost.tui.results.view, mcphost.tui.results.picture_view", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
         (ONE_CALL.format(server=ECHO), CALLS_DO_WITHOUT),
+        ("import mcphost.cli, mcphost.cli.commands.tap", {"argparse", "asyncio", "json", "re", "mcphost.errors"}),
         ("import mcphost.tui.app, mcphost.composition", NOT_YET_SEEN | NETWORK | {"PIL"}),
         ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),
         ("from mcphost.cli import main; main(['__complete', 'check', ''])", SCREEN | NETWORK | {"asyncio", "pydantic"}),

@@ -60,13 +60,17 @@ def _run_between(words: Sequence[str]) -> int | None:
     if not words or words[0] not in RUN:
         return None
     run, names = RUN[words[0]], fast_options(words[0])
+    # FILE comes first, so that what follows is the same for all.
+    file, words = (words[1:2], words[1:]) if words[0] == "record" else ((), words)
     found = options_of(words[1:], tuple(names))
-    if found is None:
+    if found is None or any(each.startswith("-") for each in file):
         return None
     from types import SimpleNamespace  # late: other commands have a parser
 
     given, program = found
-    values = dict.fromkeys(names.values()) | {names[name]: value for name, value in given.items()}
+    values = dict.fromkeys([*names.values(), "into"]) | {names[name]: value for name, value in given.items()}
+    if file:
+        (values["into"],) = file
     # argparse, whose class it stands for, takes as long to load as the interpreter.
     options: Namespace = SimpleNamespace(**values, words=[], program=program)  # type: ignore[assignment]
     try:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Option = tuple[str, str | None, str]
 
-RUN: Final = {"tap": "tap.run_tap", "gate": "gate.run_gate"}
+RUN: Final = {"tap": "tap.run_tap", "gate": "gate.run_gate", "record": "tap.run_record"}
 """The functions of these commands, MODULE.FUNCTION."""
 
 QUESTIONS: Final = ("agent", "here", "both")
@@ -26,13 +26,23 @@ _NAMED: Final[dict[str, Option]] = {
     "--state": ("state", "FOLDER", "the state folder of the screen; default: the usual one"),
 }
 
+_INTO: Final[dict[str, Option]] = {
+    "--into": ("into", "FILE", "append the messages to FILE, whole (JSON Lines, masked)"),
+}
+_LISTEN: Final[dict[str, Option]] = {
+    "--listen": ("listen", "ADDRESS", "of a URL: listen at 127.0.0.1:PORT; default: any free port"),
+}
+
+REDACT: Final = "--redact"
+"""May be given several times, so that the parser of all commands has to read it."""
+
+REDACT_HELP: Final = "mask this in FILE: a JSON path such as $..email, or a regular expression"
+
 BETWEEN: Final[dict[str, dict[str, Option]]] = {
-    "tap": _NAMED
-    | {
-        "--into": ("into", "FILE", "append the messages to FILE, too (JSON Lines, masked)"),
-        "--listen": ("listen", "ADDRESS", "of a URL: listen at 127.0.0.1:PORT; default: any free port"),
-    },
+    "tap": _NAMED | _INTO | _LISTEN,
+    "record": _NAMED | _LISTEN,
     "gate": _NAMED
+    | _INTO
     | {
         "--answer-within": ("answer_within", "SECONDS", "answer a call that is still undecided after this time"),
         "--questions": (
@@ -52,6 +62,7 @@ SERVE: Final[dict[str, Option]] = {
         "where the questions of servers are answered: agent (the default; here, if it cannot) or here in mcphost",
     ),
     "--state": _NAMED["--state"],
+    "--into": ("into", "FILE", "serve from this process, and append its messages to FILE (JSON Lines, masked)"),
     "--approve": ("approve", None, "offer the tool approve, by which an agent asks for permission"),
 }
 """The same for ``mcphost serve``; options without a value are flags."""

@@ -11,8 +11,10 @@ from mcphost.shim import Observer, Shim
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
 
+    from mcphost.redaction import Mask
     from mcphost.shim import CopiedLine
 
 
@@ -32,7 +34,7 @@ def observer_of(
     from time import time  # late: the program starts before
 
     started, env = time(), environment_of(options)
-    into: str | None = getattr(options, "into", None)
+    own_role = options.recorded_by = getattr(options, "recorded_by", role)
 
     def hello() -> bytes:
         own = {"name": name, "command": shim.command, "url": None, "started": started, "child": shim.child}
@@ -43,7 +45,7 @@ def observer_of(
     def note(text: str) -> None:
         if text not in said:
             said.add(text)
-            sys.stderr.write(f"mcphost {role}: {text}\n")
+            sys.stderr.write(f"mcphost {own_role}: {text}\n")
             sys.stderr.flush()
 
     def path() -> str:
@@ -57,17 +59,44 @@ def observer_of(
             return ""
 
     def record() -> Callable[[CopiedLine | None], None]:
-        return _record(name, started, shim, into, env, headers, note)
+        return _record(name, started, shim.command, options, headers, note)
 
-    return Observer(hello, path, record, always=into is not None)
+    return Observer(hello, path, record, always=getattr(options, "into", None) is not None)
+
+
+def claim_record(options: Namespace, name: str) -> None:
+    """Claim the file of a record, and say what it will hold. Raises ConfigError where it cannot be written."""
+    from pathlib import Path
+
+    from mcphost.host.traffic.claim import claim
+    from mcphost.protocol.display import show_line
+
+    claim(Path(options.into))
+    words = f"all messages of {show_line(name)} go to {show_line(options.into, 400)}, with arguments and results"
+    sys.stderr.write(f"mcphost {options.recorded_by}: {words}; known secrets are masked, and --redact masks more\n")
+    sys.stderr.flush()
+
+
+def check_redactions(options: Namespace) -> None:
+    """Raise UsageError for a mistake in ``--redact``."""
+    _redaction(options)
+
+
+def _redaction(options: Namespace) -> Callable[[str, bool], str] | None:
+    given: Sequence[str] = getattr(options, "redact", None) or ()
+    if not given:
+        return None
+    from mcphost.host.traffic.redactions import Redactions
+
+    redactions = Redactions(given)
+    return lambda text, cut: redactions.applied(text, cut=cut)
 
 
 def _record(
     name: str,
     started: float,
-    shim: Shim,
-    into: str | None,
-    env: Mapping[str, str],
+    command: Sequence[str],
+    options: Namespace,
     headers: Collection[str],
     note: Callable[[str], None],
 ) -> Callable[[CopiedLine | None], None]:
@@ -77,18 +106,28 @@ def _record(
     from mcphost.host.traffic.spool import Spool, mask_of, spool_path
     from mcphost.places import state_path
 
+    into: str | None = getattr(options, "into", None)
+
     def failed(error: OSError) -> None:
         note(f"what passes is not recorded: cannot write {error.filename or into!a}: {error.strerror or error}")
 
     try:
-        path = Path(into) if into else spool_path(state_path(env), name, started, os.getpid())
+        if into is not None:
+            from mcphost.host.traffic.claim import claim
+
+            claim(Path(into))
+        path = Path(into) if into else spool_path(state_path(environment_of(options)), name, started, os.getpid())
     except ConfigError as error:
         note(f"what passes is not recorded: {error}")
         return lambda line: None
     except OSError as error:
         failed(error)
         return lambda line: None
-    spool = Spool(path, name, mask_of(os.environ, shim.command, headers), failed)
+    mask = mask_of(os.environ, command, headers)
+    kept: dict[str, Any] = {"first": _first_line(name, command, mask, options.recorded_by)}
+    if (redact := _redaction(options)) is not None:
+        kept["redact"] = redact
+    spool = Spool(path, name, mask, failed, whole=into is not None, **kept)
 
     def write(line: CopiedLine | None) -> None:
         if line is None:
@@ -97,3 +136,16 @@ def _record(
             spool.add(line.source, line.time, line.data, line.size, line.dropped)
 
     return write
+
+
+def _first_line(name: str, command: Sequence[str], mask: Mask, recorded_by: str) -> bytes:
+    import shlex
+
+    from mcphost import __version__
+    from mcphost.host.recordings.first_line import first_line
+    from mcphost.host.recordings.recording import RecordingFacts
+    from mcphost.redaction import safe_command, safe_url
+
+    words = safe_url(command[0]) if len(command) == 1 else safe_command(shlex.join(command))
+    servers = {name: mask(words)}
+    return first_line(RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen="agent", servers=servers))

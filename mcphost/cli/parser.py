@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from mcphost import __version__
-from mcphost.cli.between import BETWEEN, PORT, QUESTIONS, RUN, SERVE
+from mcphost.cli.between import BETWEEN, PORT, QUESTIONS, REDACT, REDACT_HELP, RUN, SERVE
 from mcphost.errors import UsageError
 
 CONFIG_HELP: Final = "use this configuration and no other"
@@ -115,8 +115,7 @@ def _traffic(**more: Any) -> Argument:
 
 
 def _redact(**more: Any) -> Argument:
-    about = "mask this in FILE: a JSON path such as $.params.arguments.email, or a regular expression"
-    return _argument("--redact", "WHAT", about, action="append", **more)
+    return _argument(REDACT, "WHAT", REDACT_HELP, action="append", **more)
 
 
 def _profile(**more: Any) -> Argument:
@@ -242,6 +241,7 @@ def _between(command: str) -> list[Argument]:
             _argument(option, metavar, about, dest=destination, **choices.get(option, {}))
             for option, (destination, metavar, about) in BETWEEN[command].items()
         ),
+        _redact(default=[]),
         _several("words", "-- COMMAND", "the server's program and its arguments, behind --"),
     ]
 
@@ -252,7 +252,7 @@ def _serve_options() -> list[Argument]:
         if metavar is None
         else _argument(option, metavar, about, dest=destination, **_SERVE_CHOICES.get(option, {}))
         for option, (destination, metavar, about) in SERVE.items()
-    ]
+    ] + [_redact(default=[])]
 
 
 _SERVE_CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -851,6 +851,30 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
         several="words",
         connects=False,
     ),
+    "record": Subcommand(
+        RUN["record"],
+        "Record what passes between any client and a server, in a file.\nThe bytes pass unchanged, and never wait for "
+        "mcphost.",
+        [
+            _argument("into", "FILE", "the recording, to which this run is appended; without a suffix: FILE.mcp.jsonl"),
+            *_between("record"),
+        ],
+        """\
+  mcphost record git -- uvx mcp-server-git
+  mcphost record git --redact '$..email' -- uvx mcp-server-git
+  mcphost record docs https://docs.example.com/mcp    a URL of this machine takes its place
+""",
+        more="""\
+Put it before the command of a server, wherever a client starts one. All
+messages are kept whole, with arguments and results: read the file before you
+share it. Secrets that mcphost recognizes are masked, and what --redact names.
+
+Exit codes: the program's own, 128 and the number of the signal that ended it,
+126 or 127 if it cannot be started, 2 usage, or a file that cannot be written.
+""",
+        several="words",
+        connects=False,
+    ),
     "gate": Subcommand(
         RUN["gate"],
         "Run a server's program for an agent, and hold tool calls until they are decided.\n"
@@ -1161,7 +1185,7 @@ usage, or FILE cannot be read.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "build servers": ("replay", "bench", "traffic"),
+    "build servers": ("record", "replay", "bench", "traffic"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
@@ -1179,10 +1203,10 @@ _MEANT: Final = {
 }  # fmt: skip
 """Commands of other programs, and what they are called here."""
 
-_VALUED: Final = ("--config", "--profile", "--traffic", "--redact")
+_VALUED: Final = ("--config", "--profile", "--traffic", REDACT)
 """Options before the command that take a value."""
 
-_TAKE_PROGRAM: Final = ("add", "tap", "gate")
+_TAKE_PROGRAM: Final = ("add", "tap", "gate", "record")
 """Commands behind whose ``--`` a program's words follow."""
 
 _PATHS: Final = frozenset({

@@ -80,7 +80,7 @@ def traffic_target(options: Namespace) -> TrafficTarget | None:
         if options.redact:
             raise UsageError("--redact: it needs a file; add --traffic FILE")
         return None
-    from mcphost.host.traffic.file import claim  # late: few runs write their traffic to a file
+    from mcphost.host.traffic.claim import claim  # late: few runs write their traffic to a file
     from mcphost.host.traffic.redactions import Redactions, TrafficTarget
 
     path, redactions = Path(options.traffic), Redactions(options.redact)

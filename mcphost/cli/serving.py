@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcphost.cli.agent_settings import agent_settings, allow_command
 from mcphost.cli.output import Exit, Outcome, remark
@@ -14,6 +16,7 @@ from mcphost.composition import Selection, dependencies, select_entries, values_
 from mcphost.composition.endpoint import NothingServed, RefusedClient, ServedStream, serve_content
 from mcphost.config import Config, state_folder
 from mcphost.config.state import StateStore
+from mcphost.errors import UsageError
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.kernel_facts import agent_of, caller_of
@@ -23,6 +26,9 @@ from mcphost.host.host import Host
 from mcphost.places import DEPTH_VARIABLE
 from mcphost.serving.session import ServedContent
 from mcphost.serving.stream_pump import own_streams
+
+if TYPE_CHECKING:
+    from mcphost.host.traffic.redactions import TrafficTarget
 
 NOT_RUNNING = (
     "mcphost is not running, so this server has no tools. Ask the user to start mcphost in a terminal, and then to "
@@ -101,9 +107,23 @@ def _headless_dependencies(options: Namespace, chosen: Selection) -> Dependencie
         state=state,
         report=remark,
         refused=chosen.broken,
+        traffic_target=_traffic_target(options),
         begin_sign_ins=False,
         prefetch=False,
     )
+
+
+def _traffic_target(options: Namespace) -> TrafficTarget | None:
+    if options.into is None:
+        if options.redact:
+            raise UsageError("--redact: it needs a file; add --into FILE")
+        return None
+    from mcphost.host.traffic.claim import claim  # late: few sessions are recorded
+    from mcphost.host.traffic.redactions import Redactions, TrafficTarget
+
+    path, redactions = Path(options.into), Redactions(options.redact)
+    claim(path)
+    return TrafficTarget(path, "serve", redactions, seen="agent")
 
 
 async def _serve_nothing(content: ServedContent) -> Outcome:

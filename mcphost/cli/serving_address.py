@@ -34,7 +34,7 @@ def serve_address(options: Namespace) -> int:
         run(tokens.check())
         if not bearers.agents():
             remark("no agent has a token yet; to make one: mcphost serve --print HOST --http")
-        connection = open_socket(socket_of(options))
+        connection = None if options.into is not None else open_socket(socket_of(options))
         if connection is not None:
             return finish(run(_serve_through_screen(connection, options, port)))
         return _serve_address_alone(options, port, bearers)

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from mcphost.cli.addresses import address_of, own_port
-from mcphost.cli.observing import observer_of
+from mcphost.cli.observing import check_redactions, claim_record, observer_of
 from mcphost.cli.output import Exit, Signalled, remark
 from mcphost.cli.run import run
 from mcphost.composition.tapped_address import TappedAddress
@@ -29,6 +29,9 @@ def run_address_tap(options: Namespace) -> int:
     """Relay until a signal or the screen ends it. Raises UsageError, ConnectionLost or NotDone."""
     address = address_of(options, os.environ)
     assert address is not None
+    check_redactions(options)
+    if options.recorded_by == "record":
+        claim_record(options, options.name or address.host)
     port, secrets = own_port(options.listen or "127.0.0.1:0"), _SeenSecrets()
     more = {"command": None, "url": address.url, "child": None}
     observer = observer_of("tap", options.name or address.host, Shim([address.url]), options, more)

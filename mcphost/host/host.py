@@ -441,6 +441,6 @@ class Host:
             return
         from mcphost.host.traffic.file import TrafficFile
 
-        facts = self.traffic.facts(target.recorded_by, self.config.servers)
+        facts = self.traffic.facts(target.recorded_by, self.config.servers, target.seen)
         self._traffic_file = TrafficFile(target, facts, self._dependencies.mask, self.bus.alarm)
         self._traffic_file.open(self.traffic)

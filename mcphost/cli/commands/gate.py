@@ -6,7 +6,7 @@ import os
 import sys
 
 from mcphost.cli.commands.tap import name_of
-from mcphost.cli.observing import observer_of
+from mcphost.cli.observing import check_redactions, observer_of
 from mcphost.cli.screen_socket import environment_of
 from mcphost.shim import LineFilter, Shim, StartFailure
 
@@ -38,6 +38,7 @@ def run_gate(options: Namespace) -> int:
     """
     within = _seconds(options.answer_within)
     questions = _questions(options.questions)
+    check_redactions(options)
     program = getattr(options, "program", None) or ()
     given = getattr(options, "header_env", None) or getattr(options, "bearer_env", None)
     address = None

@@ -74,9 +74,10 @@ def fast_options(words: Sequence[str]) -> Namespace | None:
 def run_through_screen(options: Namespace) -> int | None:
     """Pass an agent's messages to the running screen until one of them ends, and return the exit code.
 
-    None where no screen runs, and below an mcphost that serves agents.
+    None where no screen runs, below an mcphost that serves agents, and for a recording: only the process that serves
+    knows the secrets that are to be masked.
     """
-    if DEPTH_VARIABLE in os.environ:
+    if DEPTH_VARIABLE in os.environ or options.into is not None:
         return None
     connection = open_socket(socket_of(options))
     if connection is None:

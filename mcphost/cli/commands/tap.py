@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
-from mcphost.cli.observing import observer_of
+from mcphost.cli.observing import check_redactions, claim_record, observer_of
 from mcphost.shim import Shim, StartFailure
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def run_tap(options: Namespace) -> int:
     """Run the program of ``options`` until it ends, or relay to the address there. Raises UsageError without either."""
+    role = options.recorded_by = getattr(options, "recorded_by", "tap")
     program = getattr(options, "program", None) or ()
     if [each[:4].lower() for each in (*options.words, *program)] == ["http"]:
         from mcphost.cli.tapped_address import run_address_tap  # late: a program starts before
@@ -25,19 +27,45 @@ def run_tap(options: Namespace) -> int:
 
         if program and options.listen:
             raise UsageError("--listen is for an address; a program is spoken to on its streams")
-        raise UsageError("put -- before the program, as in: mcphost tap -- uvx mcp-server-git")
+        file = "FILE " if role == "record" else ""
+        raise UsageError(f"put -- before the program, as in: mcphost {role} {file}-- uvx mcp-server-git")
+    check_redactions(options)
     shim = Shim(options.program)
     try:
         shim.start()
     except StartFailure as failure:
         sys.stderr.write(f"mcphost: {failure}\n")
         return failure.code
-    observer = shim.observer = observer_of("tap", name_of(options, shim), shim, options)
+    name = name_of(options, shim)
+    if role == "record":
+        _begin_record(options, name, shim)
+    observer = shim.observer = observer_of("tap", name, shim, options)
     observer.received = lambda line: _obey(line, shim)
     observer.open()
     code = shim.run()
     observer.close()
     return code
+
+
+SUFFIX = ".mcp.jsonl"
+"""Of a recording that is named without one."""
+
+
+def run_record(options: Namespace) -> int:
+    """As `run_tap`, for the sake of the file. Raises ConfigError where it cannot be written."""
+    if not os.path.splitext(options.into)[1]:
+        options.into += SUFFIX
+    options.recorded_by = "record"
+    return run_tap(options)
+
+
+def _begin_record(options: Namespace, name: str, shim: Shim) -> None:
+    # The program has started: it loads meanwhile.
+    try:
+        claim_record(options, name)
+    except Exception:
+        shim.signal(signal.SIGKILL)
+        raise
 
 
 LAUNCHERS = frozenset({

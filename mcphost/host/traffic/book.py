@@ -399,13 +399,13 @@ class TrafficBook:
         facts = self.facts("screen", {message.server for message in kept})
         return b"".join(lines_of(kept, self._mask, facts))
 
-    def facts(self, recorded_by: str, names: Container[str]) -> RecordingFacts:
+    def facts(self, recorded_by: str, names: Container[str], seen: str = "") -> RecordingFacts:
         """The facts for a file with messages of the servers of these names."""
         from mcphost.host.recordings.recording import RecordingFacts  # late: few runs write one
 
         known = self.identities()
         servers = {name: self._mask(safe_command(words)) for name, words in known.items() if name in names}
-        return RecordingFacts(mcphost=__version__, recorded_by=recorded_by, servers=servers)
+        return RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen=seen, servers=servers)
 
     # Inside.
 

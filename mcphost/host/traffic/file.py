@@ -10,31 +10,24 @@ the text.
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import os
-import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol
 
-from mcphost.errors import ConfigError, NotDone
+from mcphost.errors import NotDone
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.recordings.first_line import META, first_line
 from mcphost.host.recordings.recording import RecordingFacts
+from mcphost.host.traffic.claim import ROTATE
 from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer
 from mcphost.host.traffic.redactions import Redactions, TrafficTarget
 from mcphost.host.traffic.request_state import hide_state
 from mcphost.lazy_dataclass import dataclass
-from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.redaction import Mask, redacted
-
-ROTATE: Final = 256 << 20
-"""Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
 
 BACKLOG: Final = 32 << 20
 """Bytes that may wait for the disk; messages beyond are counted and left out."""
@@ -44,9 +37,6 @@ BATCH: Final = 200
 
 CLOSE_SECONDS: Final = 2.0
 """Seconds to wait at exit for a disk that does not respond."""
-
-_BEGIN: Final = b'{"time": "'
-"""The start of every line: a file that starts otherwise is not ours to overwrite."""
 
 IMPORT_BYTES: Final = 256 << 20
 """Bytes of a file of traffic that is read."""
@@ -187,33 +177,6 @@ def _time(text: str) -> float:
 
 
 # Writing while a host runs.
-
-
-def claim(path: Path) -> None:
-    """Make the file of a run, private to this user; one that holds traffic goes on. Waits for the disk.
-
-    Raises ConfigError for anything but a regular file of this user with traffic in it, and leaves that as it is.
-    """
-    try:
-        with suppress(FileNotFoundError):
-            _refuse_others(path)
-        PrivateFile(path).append(b"", ROTATE)
-    except OSError as error:
-        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
-        raise ConfigError(f"cannot take the traffic: {reason}; name another file", path=path) from None
-
-
-def _refuse_others(path: Path) -> None:
-    # Non-blocking: a pipe planted under this name would block for ever.
-    descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW | CLOSE_ON_EXEC | NO_WAIT)
-    try:
-        found = os.fstat(descriptor)
-        if not (stat.S_ISREG(found.st_mode) and owned_by_us(found)):
-            raise OSError(errno.EPERM, "it is not a regular file of yours")
-        if not _BEGIN.startswith(os.read(descriptor, len(_BEGIN))):
-            raise OSError(errno.EEXIST, "it holds something else")
-    finally:
-        os.close(descriptor)
 
 
 class MessageSource(Protocol):

@@ -65,11 +65,12 @@ class Redactions:
 
 
 class TrafficTarget(NamedTuple):
-    """The file for all messages of a run, and the command that writes it."""
+    """The file for all messages of a run, and the command that writes it; see `RecordingFacts` for ``seen``."""
 
     path: Path
     recorded_by: str = ""
     redactions: Redactions = Redactions()
+    seen: str = ""
 
 
 def _mask(message: Any, place: KeyPath) -> None:

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from mcphost.host.private_file import PrivateFile
+from mcphost.host.traffic import claim
+from mcphost.protocol.limits import MESSAGE_BYTES
 from mcphost.redaction import MASK, MIN_SECRET, Mask, command_secrets, looks_secret, redacted
 
 FOLDER: Final = "taps"
 """The folder of the files, in the state folder."""
 
 LONGEST: Final = 64 << 10
-"""Bytes kept of one line: more would hold up the pumps while it is masked."""
+"""Bytes kept of one line, unless a person asked for all: more would hold up the pumps while it is masked."""
 
 ROTATE: Final = 16 << 20
 """Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
@@ -80,8 +82,8 @@ def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[
 class Spool:
     """Appends lines to a file of this user alone. ``failed`` is called once if that is not possible.
 
-    ``first`` comes before the first of them, and of each ``longest`` bytes are kept. ``redact`` masks what the user
-    named in a text, which may be cut.
+    ``first`` comes before the first of them. With ``whole``, lines are as long as messages may be. ``redact`` masks
+    what the user named in a text, which may be cut.
     """
 
     def __init__(
@@ -92,14 +94,14 @@ class Spool:
         failed: Callable[[OSError], None] = lambda error: None,
         *,
         first: bytes = b"",
-        longest: int = LONGEST,
-        rotate: int = ROTATE,
+        whole: bool = False,
         redact: Callable[[str, bool], str] = lambda text, cut: text,
     ) -> None:
         self._failed = failed
         self._file = PrivateFile(path)
         self._server, self._mask, self._first = server, mask, first
-        self._longest, self._rotate, self._redact = longest, rotate, redact
+        self._longest, self._rotate = (MESSAGE_BYTES, claim.ROTATE) if whole else (LONGEST, ROTATE)
+        self._redact = redact
         self._lines: list[bytes] = []
         self._size = 0
         self._broken = False

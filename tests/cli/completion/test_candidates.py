@@ -70,7 +70,7 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("check --config other.toml ''", ["elsewhere"]),
         ("check --era ''", []),
         ("check --json ''", ALL),
-        ("check --", ["--help", "--config", "--profile", "--traffic", "--json", "--era"]),
+        ("check --", ["--help", "--config", "--profile", "--traffic", "--redact", "--json", "--era"]),
         ("check -- --", []),
         ("demo --era ''", ["legacy", "modern"]),
         ("demo --era=m", ["--era=modern"]),
