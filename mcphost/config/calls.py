@@ -325,6 +325,12 @@ class CallsFile:
 
         self._edit(change)
 
+    def save_expectation(self, name: str, expect: ExpectedResult) -> None:
+        """Replace what the test of a call expects; nothing else of the file changes. Raises ConfigError as `save`."""
+        from mcphost.config.calls_document import with_expectation  # late: only writing needs tomlkit
+
+        self._edit(lambda text: with_expectation(text, name, expect.model_dump(exclude_none=True)))
+
     def remove(self, name: str) -> bool:
         """Take a call out of the file; False where it is not in it. Raises ConfigError as `save` does."""
         from mcphost.config.calls_document import names_in, without_call  # late: only writing needs tomlkit

@@ -48,6 +48,19 @@ def with_call(text: str, call: Mapping[str, Any]) -> str:
     return _edited(text, change)
 
 
+def with_expectation(text: str, name: str, expect: Mapping[str, Any]) -> str:
+    """``text`` with this ``expect`` in the first call of this name; else unchanged. Raises ConfigError."""
+
+    def change(document: tomlkit.TOMLDocument, plain: dict[str, Any]) -> None:
+        for at, entry in enumerate(_entries(plain)):
+            if entry.get("name") == name:
+                _set(document["call"][at], "expect", expect)
+                entry["expect"] = expect
+                return
+
+    return _edited(text, change)
+
+
 def _what(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of an entry that say what is called: server, and tool, prompt or resource."""
     return {key: value for key, value in entry.items() if key not in ("arguments", *_OF_A_TEST)}

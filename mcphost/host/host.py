@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # imported when they are first used: most runs need none of t
     from mcphost.host.tool_calls.copies import CallCopies
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resender
+    from mcphost.host.verification.service import VerificationService
 
 _SIGN_IN_FIELDS: Final = frozenset(
     {"url", "oauth", "http_headers", "env_http_headers", "bearer_token_env_var", "enabled"}
@@ -282,6 +283,21 @@ class Host:
         from mcphost.host.bench.measurement import BenchService
 
         return BenchService(self.servers, self.tool_calls, self.process_usage, self._dependencies.mask)
+
+    @cached_property
+    def verification(self) -> VerificationService:
+        """Compares the answers of servers with recorded or expected ones."""
+        from mcphost.host.verification.service import VerificationService
+
+        return VerificationService(
+            self._config,
+            self.servers,
+            self.catalog,
+            self.consent,
+            self.tool_calls,
+            self._requests,
+            self._dependencies.mask,
+        )
 
     @cached_property
     def resender(self) -> Resender:

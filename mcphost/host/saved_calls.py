@@ -64,15 +64,7 @@ class SavedCallService:
 
     def references(self, call: SavedCall) -> ArgumentReferences | None:
         """The references in the arguments of a call; None if it has none."""
-        file, referring = self._file, call.referring
-        if file is None or not referring:
-            return None
-        texts = dict.fromkeys(each.text for _, text in sorted(referring) for each in references(text))
-
-        async def resolve(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-            return await asyncio.to_thread(file.resolve, self._config(), call, arguments)
-
-        return ArgumentReferences(tuple(texts), referring, resolve)
+        return None if self._file is None else references_of(call, self._file, self._config)
 
     def storable(
         self, arguments: Mapping[str, Any], schema: Any, references: ArgumentReferences | None = None
@@ -82,6 +74,18 @@ class SavedCallService:
 
         names = frozenset(field.name for field in read_form(schema).leaves() if field.secret_looking)
         return _Storing(self._mask, names, set() if references is None else set(references.places)).store(arguments)
+
+
+def references_of(call: SavedCall, file: CallsFile, config: Callable[[], Config]) -> ArgumentReferences | None:
+    """The references in the arguments of a call of this file; None if it has none."""
+    if not (referring := call.referring):
+        return None
+    texts = dict.fromkeys(each.text for _, text in sorted(referring) for each in references(text))
+
+    async def resolve(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await asyncio.to_thread(file.resolve, config(), call, arguments)
+
+    return ArgumentReferences(tuple(texts), referring, resolve)
 
 
 def resource_uri(call: SavedCall, arguments: Mapping[str, str]) -> str:

@@ -118,6 +118,8 @@ class CallRequest:
     """Takes each report of progress."""
     questions: CallQuestions | None = None
     """Answers what the server asks in this call, as far as it takes that."""
+    unchecked: bool = False
+    """True if arguments that do not fit the tool's schema are sent, too: the server judges them."""
     hold: Callable[[], Awaitable[None]] | None = None
     """Awaited once the call is allowed; it is sent when that returns."""
 

@@ -316,7 +316,8 @@ class ToolCallService:
         if request.recalled and (masked := masked_paths(call.arguments)):
             raise InvalidArguments([(path, "is masked in the history; write its value again") for path in masked])
         values = await _values(request, call.arguments)
-        check = check_arguments if request.agent is None else misfit  # an agent hears it from the server itself
+        by_server = request.unchecked or request.agent is not None  # an agent hears it from the server itself
+        check = misfit if by_server else check_arguments
         note = "; ".join(filter(None, [why, await check(tool, values), _replaced(request)]))
         return Proposal(
             call=call.number,
