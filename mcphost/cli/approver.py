@@ -69,10 +69,15 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool, times: 
         return YesApprover()
     if has_terminal():
         return TerminalApprover(times)
+    return DeclineAll(nobody_hint(server, tool, configured=configured))
+
+
+def nobody_hint(server: str, tool: str, *, configured: bool) -> str:
+    """The words that say what would allow a call where there is no terminal."""
     # A rule for a server of the command line would hold for every program given in this way: they share one name.
     name, entry = (server, "set") if configured else ("NAME", "give the server an entry, [servers.NAME], and set")
     rule = f'[servers.{name}.tools.{json.dumps(tool)}] approval = "allow"'
-    return DeclineAll(f"there is no terminal to ask on; add --yes, or {entry} {rule} in your configuration")
+    return f"there is no terminal to ask on; add --yes, or {entry} {rule} in your configuration"
 
 
 def question_lines(question: ToolCallQuestion) -> Iterator[str]:

@@ -459,6 +459,50 @@ prints the figures until then.
 """,
         several="pairs",
     ),
+    "test": Subcommand(
+        "verification.run_test",
+        "Test servers against a recording, or against what saved calls expect.\n"
+        "The tools to call are named first. You are asked, unless --yes or a rule\nallows the calls.",
+        [
+            _several(
+                "files",
+                "FILE",
+                "a recording, a calls.toml, or a folder with such files; default: the saved calls of the configuration",
+            ),
+            _argument("--against", "SERVER", f"test this server, whatever the files name: {SERVER_HELP}"),
+            _argument("-k", "PATTERN", "only cases with this in their name; * and ? match", default=""),
+            _repeated("--ignore", "PATH", "a JSON path of answers that may differ, such as '$.content[*].text.id'"),
+            _argument(
+                "--normalize",
+                "NAME,...",
+                "hide only these kinds of differences from a recording, or none; help lists them; default: all",
+            ),
+            _flag("--update", "replace the expected answers that differ, once you saw how"),
+            _flag("--verbose", "show the differences that were hidden", "-v"),
+            _YES,
+            _TIMEOUT,
+            _json("print one JSON object a line for each case"),
+            _reports,
+            _answers,
+        ],
+        """\
+  mcphost test                                    the saved calls that expect something
+  mcphost test tests/ --yes --junit report.xml    all recordings and calls.toml in a folder
+  mcphost test git.mcp.jsonl --against 'stdio:python server.py'
+  mcphost test git.mcp.jsonl -k git_log --ignore '$..hash' --update
+""",
+        more="""\
+The requests of a recording are made again, in its order, and the server's
+questions are answered as recorded. Errors are compared by their code.
+
+With --json, the objects have: file, case, server, outcome (passed, failed,
+error or skipped), seconds, words, differences and hidden.
+
+Exit codes: 0 all passed, 1 an answer differs, 2 usage, configuration or nothing
+to test, 3 not connected, 4 a call was declined, 5 timed out.
+""",
+        several="files",
+    ),
     "list": Subcommand(
         "catalog.run_list",
         "List what servers offer.",
@@ -1185,7 +1229,7 @@ usage, or FILE cannot be read.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "build servers": ("record", "replay", "bench", "traffic"),
+    "build servers": ("record", "replay", "test", "bench", "traffic"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
@@ -1199,7 +1243,7 @@ _MEANT: Final = {
     "version": "--version", "resources": "list resources", "prompts": "list prompts", "get": "read",
     "cat": "read", "install": "add", "rm": "remove", "delete": "remove", "uninstall": "remove", "signin": "login",
     "auth": "login", "signout": "logout", "ask": "chat", "start": "mcphost without a command", "diff": "compare",
-    "init": "import", "secrets": "secret list",
+    "init": "import", "secrets": "secret list", "verify": "test",
 }  # fmt: skip
 """Commands of other programs, and what they are called here."""
 
@@ -1211,7 +1255,7 @@ _TAKE_PROGRAM: Final = ("add", "tap", "gate", "record")
 
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host", "into", "state",
-    "junit", "sarif", "baseline", "otlp",
+    "junit", "sarif", "baseline", "otlp", "files",
 })  # fmt: skip
 """Options that may be names of files, which can hold any bytes."""
 

@@ -69,8 +69,12 @@ def run_with_answers(
     work: Callable[[Host], Awaitable[Outcome]],
     *,
     prefetch: bool = False,
+    answers: frozenset[str] = frozenset(),
 ) -> int:
-    """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls."""
+    """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls.
+
+    ``answers`` are kinds of server requests that ``work`` answers itself.
+    """
     rules = read_rules(options.answers, options.accept, options.decline)
     store = StateStore(state_folder(os.environ), remark)
     approver = approver_with(rules, calls or DeclineAll("nothing is called here"), store)
@@ -83,7 +87,7 @@ def run_with_answers(
         return work(host)
 
     roots = read_roots(options.root)
-    more = {"answers": approver.answers, "roots": roots, "open_url": open_page, "prefetch": prefetch}
+    more = {"answers": approver.answers | answers, "roots": roots, "open_url": open_page, "prefetch": prefetch}
     return run_audited(options, chosen, approver, with_reports, **more)
 
 
