@@ -313,6 +313,13 @@ class ComparedServer(GivenServer):
     """Name of the entry this was copied from, whose sign-in it shares; empty for a server from the command line."""
 
 
+class RecordedServer(GivenServer):
+    """A recording that takes the place of its server, in one run."""
+
+    recording: str = ""
+    """The server, the time and the number of requests, in words."""
+
+
 def _either(both: bool) -> None:
     if both:
         raise misplaced("url", "has both command and url; keep the one that this server is")

@@ -47,6 +47,7 @@ from mcphost.tui.kit.modal_screen import Dialog
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.programs import ProgramsController
+from mcphost.tui.recordings.controller import RecordingsController
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
@@ -57,7 +58,7 @@ from mcphost.tui.servers.controller import ServersController
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.sign_in.status import SignInStatusCache
-from mcphost.tui.start_info import StartInfo
+from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from mcphost.tui.tasks.controller import TasksController
 from mcphost.tui.textual_private.corrections import KeyOrder, ResilientApp, parse_css_once
 from mcphost.tui.textual_private.driver import Driver
@@ -184,7 +185,8 @@ class McphostApp(ResilientApp):
         self.questions = QuestionQueue(self, host, approver)
         self.attention = Attention(self, lambda: host.config.ui.notify, in_tmux=bool(os.environ.get("TMUX")))
         self._reread_whole, self._started = reread, started
-        self._reread = None if reread is None else lambda: reread().in_profile(host.config.profile)
+        self.recordings = RecordingsController(self, host)
+        self._reread = None if reread is None else lambda: self._read_in_profile(reread, host.config.profile)
         self._shows_demo = start.missing is not None
         """True if the demo runs only because no configuration exists yet."""
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
@@ -199,7 +201,14 @@ class McphostApp(ResilientApp):
         self.configuration = ConfigurationController(self, host, self.main, self._reread, start)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.imports = ImportsController(
-            self, self.keys, host, self.configuration, start.state_folder, self._take_over, open_importer
+            self,
+            self.keys,
+            host,
+            self.configuration,
+            start.state_folder,
+            self._take_over,
+            self.recordings.mount,
+            open_importer,
         )
         self.catalog = CatalogController(self, self.keys, self.main)
         self.programs = ProgramsController(self, self.questions)
@@ -515,7 +524,11 @@ class McphostApp(ResilientApp):
     def choose_profile(self, name: str | None) -> None:
         """Show what another profile (None: every server) changes, and go over to it if the user agrees."""
         if (read := self._reread_whole) is not None:
-            self._reload(lambda: read().in_profile(name))
+            self._reload(lambda: self._read_in_profile(read, name))
+
+    def _read_in_profile(self, read: reload.Read, name: str | None) -> ReloadedConfig:
+        """Raises ConfigError."""
+        return self.recordings.kept_in(read().in_profile(name))
 
     def _reload(self, read: reload.Read) -> None:
         if len(self.screen_stack) == 1:
@@ -552,6 +565,7 @@ class McphostApp(ResilientApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the actions that no key has, for the command palette."""
         yield from self.imports.commands()
+        yield from self.recordings.commands()
         yield from self.agents.commands()
         yield from self.sign_in.commands()
         yield from self.roots.commands()

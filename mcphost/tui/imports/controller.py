@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcphost.imports.sources import ResolvedAdd
     from mcphost.tui.imports.added import AddedServer
     from mcphost.tui.imports.consent import AdditionDecision
+    from mcphost.tui.recordings.screen import Mount
 
 NAMED: Final = 3
 """Programs that are named; the servers of all others are counted together."""
@@ -49,10 +50,12 @@ class ImportsController:
         configuration: ConfigurationController,
         state: Path,
         start_added: StartAdded,
+        mount: Mount,
         open_importer: OpenImporter | None = None,
     ) -> None:
         self._host, self.configuration, self._state = host, configuration, state
         self.app, self._keys, self.start_added, self._open_importer = app, keys, start_added, open_importer
+        self._mount = mount
 
     def commands(self) -> Iterator[SystemCommand]:
         yield SystemCommand(
@@ -121,7 +124,7 @@ class ImportsController:
             from mcphost.tui.imports.line_screen import ServerLineScreen
 
             reader = ServerLineReader(self._state / BUNDLES, self._host.config.registry.urls)
-            await self.app.push_screen(ServerLineScreen(reader), partial(self._named, importer))
+            await self.app.push_screen(ServerLineScreen(reader, self._mount), partial(self._named, importer))
 
     def _named(self, importer: Importer, found: ResolvedAdd | None) -> None:
         if found is not None:

@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
 
+from mcphost.config import RecordedServer
 from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip
@@ -397,6 +398,8 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
     mark, style = SERVER_MARKS[connection.state]
     since = f" for {duration_text(now - connection.ready_at)}" if connection.ready and connection.ready_at else ""
     yield fact("state", f"{mark} {connection.state.value}{since}", style)
+    if isinstance(connection.config, RecordedServer):
+        yield fact("recording", show(f"of {connection.config.recording}", limit=600))
     if connection.reason:
         yield fact("reason", show(connection.reason, limit=2000), style)
     if connection.advice and connection.state is not ServerState.NEEDS_SIGN_IN:

@@ -1,0 +1,1 @@
+"""Recordings that take the place of their servers, in one run."""
