@@ -121,9 +121,10 @@ def _xml_line(text: str, limit: int = 200) -> str:
     return _xml(show_line(text, limit))
 
 
-def sarif(cases: Sequence[ReportedCase], rules: Mapping[str, str]) -> str:
+def sarif(cases: Sequence[ReportedCase], rules: Mapping[str, str], suite: str = "mcphost") -> str:
     """SARIF 2.1.0 with the findings among the cases; ``rules`` has the description of each rule by its id.
 
+    Findings of another ``suite`` do not replace these where GitHub keeps them.
     The fingerprint of a finding is made of its rule, group and name, so that it outlives other words and other lines.
     """
     findings = [case for case in cases if case.outcome in _LEVELS]
@@ -141,7 +142,12 @@ def sarif(cases: Sequence[ReportedCase], rules: Mapping[str, str]) -> str:
         })  # fmt: skip
     described = [{"id": show_line(rule), "shortDescription": {"text": show(about)}} for rule, about in known.items()]
     driver = {"name": "mcphost", "version": __version__, "rules": described}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"{show_line(suite)}/"},
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
     log = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return f"{json.dumps(log, ensure_ascii=False, indent=2)}\n"
 
@@ -262,7 +268,7 @@ def write_reports(
     """
     remarks = []
     for path in filter(None, (options.junit, options.sarif)):
-        write_report(path, junit(cases, suite) if path == options.junit else sarif(cases, rules))
+        write_report(path, junit(cases, suite) if path == options.junit else sarif(cases, rules, suite))
         remarks.append(f"the report is in {path}")
     if env.get("GITHUB_ACTIONS") == "true" and not options.json and sys.stderr is not None:
         StatusLine.take_away()

@@ -71,9 +71,10 @@ def test_junit_is_xml_whatever_the_texts_are(outcome: str) -> None:
 
 
 def test_sarif_has_the_members_that_its_schema_demands() -> None:
-    log = json.loads(sarif(CASES, {"tool-changed": "A tool changed.", "unused": "Another."}))
+    log = json.loads(sarif(CASES, {"tool-changed": "A tool changed.", "unused": "Another."}, "lock"))
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
+    assert run["automationDetails"] == {"id": "lock/"}
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["tool-changed", "unused", "words-changed"]
     assert [result["level"] for result in run["results"]] == ["error", "warning", "error", "note"]
@@ -157,7 +158,7 @@ def test_the_options_write_both_reports_and_the_runner_annotations(
     options = Namespace(junit=str(tmp_path / "j.xml"), sarif=str(tmp_path / "s.json"), json=False)
     assert len(write_reports(options, CASES, "lock", {}, {"GITHUB_ACTIONS": "true"})) == 2
     assert (tmp_path / "j.xml").read_text() == junit(CASES, "lock")
-    assert (tmp_path / "s.json").read_text() == sarif(CASES, {})
+    assert (tmp_path / "s.json").read_text() == sarif(CASES, {}, "lock")
     assert capsys.readouterr().err == annotation_commands(CASES)
     write_reports(Namespace(junit=None, sarif=None, json=True), CASES, "lock", {}, {"GITHUB_ACTIONS": "true"})
     assert capsys.readouterr().err == ""
