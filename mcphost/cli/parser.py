@@ -503,6 +503,60 @@ to test, 3 not connected, 4 a call was declined, 5 timed out.
 """,
         several="files",
     ),
+    "lock": Subcommand(
+        "lock.run_lock",
+        "Keep what servers offer in a file, and say what changed since.\n"
+        "Under version control, a change of a server becomes a change to review.",
+        [
+            *_SERVERS,
+            _argument("--file", "FILE", "the lock; default: that of [policy] lock, else mcphost.lock"),
+            _flag("--check", "write nothing; say what differs from the lock"),
+            _flag("--full", "keep whole definitions too, in FILE.json, so that differences can be read"),
+            _flag("--resources", "keep the list of resources, too"),
+            _reports,
+        ],
+        """\
+  mcphost lock                                    write mcphost.lock
+  mcphost lock --check                            in CI: did a server change?
+  mcphost lock git --full
+""",
+        more="""\
+Each change is breaking, for review, or a note. Servers that are not named keep
+their entries. The lock allows nothing; [policy] lock makes mcphost obey it.
+
+With --json, one object a line for each server: server, same and findings.
+
+Exit codes: 0 written, or nothing but notes; 1 with --check, something is
+breaking or for review; 2 usage, configuration, or the lock lacks a server; 3 a
+server could not be opened (the others are done).
+""",
+        several="servers",
+    ),
+    "diff": Subcommand(
+        "diff.run_diff",
+        "Say what changed from one server, lock or recording to another.\n"
+        "Each change is breaking, for review, or a note.",
+        [
+            _argument("before", "BEFORE", f"{SERVER_HELP}, SERVER@legacy, SERVER@modern, or a lock or recording"),
+            _argument("after", "AFTER", "the same; FILE#NAME is one of several servers of a file"),
+            _json("print the changes as one object"),
+            _reports,
+        ],
+        """\
+  mcphost diff mcphost.lock git                   one server of the lock, and as it is
+  mcphost diff 'stdio:uvx server@1' 'stdio:uvx server@2'
+  mcphost diff git@legacy git@modern
+  mcphost diff yesterday.mcp.jsonl git
+""",
+        more="""\
+No tool is called; to compare answers as well: mcphost compare.
+
+With --json, one object: same, before, after and servers with their findings.
+
+Exit codes: 0 nothing but notes, 1 something is breaking or for review, 2 usage
+or configuration, 3 a server could not be opened.
+""",
+    ),
     "list": Subcommand(
         "catalog.run_list",
         "List what servers offer.",
@@ -1229,7 +1283,7 @@ usage, or FILE cannot be read.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "build servers": ("record", "replay", "test", "bench", "traffic"),
+    "build servers": ("record", "replay", "test", "diff", "lock", "bench", "traffic"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
@@ -1242,7 +1296,7 @@ _MEANT: Final = {
     "ls": "list tools", "tools": "list tools", "servers": "check", "status": "check", "exec": "call",
     "version": "--version", "resources": "list resources", "prompts": "list prompts", "get": "read",
     "cat": "read", "install": "add", "rm": "remove", "delete": "remove", "uninstall": "remove", "signin": "login",
-    "auth": "login", "signout": "logout", "ask": "chat", "start": "mcphost without a command", "diff": "compare",
+    "auth": "login", "signout": "logout", "ask": "chat", "start": "mcphost without a command",
     "init": "import", "secrets": "secret list", "verify": "test",
 }  # fmt: skip
 """Commands of other programs, and what they are called here."""
@@ -1255,7 +1309,7 @@ _TAKE_PROGRAM: Final = ("add", "tap", "gate", "record")
 
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host", "into", "state",
-    "junit", "sarif", "baseline", "otlp", "files",
+    "junit", "sarif", "baseline", "otlp", "files", "before", "after",
 })  # fmt: skip
 """Options that may be names of files, which can hold any bytes."""
 

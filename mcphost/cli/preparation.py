@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mcphost.cli.answers import approver_with, read_roots, read_rules
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from mcphost.host.host import Host
 
 
-def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
+def load_config(options: Namespace, servers: Sequence[str], *, ignores_lock: bool = False) -> LoadedConfig:
     """The configuration for these SERVERs. URLs and ``stdio:`` commands need nothing of a project's file.
 
-    Raises ConfigError where the project's file is needed and not trusted.
+    ``ignores_lock``: see `ConfigLocation`. Raises ConfigError where the project's file is needed and not trusted.
     """
-    found = find(options.config, os.environ, options.profile)
+    found = replace(find(options.config, os.environ, options.profile), ignores_lock=ignores_lock)
     if servers and all(map(is_ad_hoc, servers)):
         return users_settings(found).loaded
     settings = read_settings(found, os.environ)
@@ -38,9 +39,9 @@ def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
     return settings.loaded
 
 
-def select_servers(options: Namespace) -> Selection:
+def select_servers(options: Namespace, *, ignores_lock: bool = False) -> Selection:
     """The servers that the command line names, or all that are configured. Raises ConfigError."""
-    loaded = load_config(options, options.servers)
+    loaded = load_config(options, options.servers, ignores_lock=ignores_lock)
     chosen = select(loaded, options.servers)
     if not chosen.names and not chosen.broken:
         for problem in loaded.problems:  # such as a file of servers that cannot be read

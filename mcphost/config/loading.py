@@ -49,7 +49,8 @@ class ConfigLocation:
 
     ``needs_trust``: ``path`` is a project's file, which may name programs to run: use nothing of it before the user
     trusts it. ``user`` is then the user's own file, or None. ``added`` is the ``servers.toml`` beside the user's own
-    file, if there is one and no file was named explicitly. ``profile`` is the one to use.
+    file, if there is one and no file was named explicitly. ``profile`` is the one to use. ``ignores_lock``: for the
+    command that writes ``policy.lock``, which need not exist before.
     """
 
     path: Path | None
@@ -57,6 +58,7 @@ class ConfigLocation:
     user: Path | None = None
     added: Path | None = None
     profile: str | None = None
+    ignores_lock: bool = False
 
     @property
     def found(self) -> bool:
@@ -127,10 +129,10 @@ def load_found(found: ConfigLocation) -> LoadedConfig:
 def _load_whole(found: ConfigLocation) -> LoadedConfig:
     """Read what was found, with every server."""
     if not found.needs_trust or found.path is None:
-        return _load_users(found.path, found.added)
+        return _load_users(found.path, found)
     project = load(found.path, project=True)
     own = found.user is not None or found.added is not None
-    return _joined(_load_users(found.user, found.added), project) if own else project
+    return _joined(_load_users(found.user, found), project) if own else project
 
 
 def parse(text: str, path: Path | None = None, *, project: bool = False) -> LoadedConfig:
@@ -156,14 +158,21 @@ def _text_of(path: Path) -> tuple[str, str]:
         raise ConfigError("is not UTF-8 here; save the file as UTF-8", path=path, line=line) from None
 
 
-def _load_users(path: Path | None, added: Path | None) -> LoadedConfig:
+def _load_users(path: Path | None, found: ConfigLocation) -> LoadedConfig:
     """Read the user's own file with ``servers.toml``; a mistake there costs no more than its servers."""
+    added = found.added
     if path is None and added is None:
         return LoadedConfig(Config())
     text, digest = ("", "") if path is None else _text_of(path)
     beneath = None if added is None else _AddedServers(added)
     loaded = _Reader(text, path, False, beneath).read()
-    config = loaded.config.model_copy(update={"path": path or added, "added": added})
+    policy = loaded.config.policy
+    if policy.lock is not None and path is not None:
+        from mcphost.config.surface_lock import policy_lock  # late: few policies have a lock
+
+        lock = path.absolute().parent / os.path.expanduser(policy.lock)
+        policy = policy.with_lock(lock, None if found.ignores_lock else policy_lock(lock))
+    config = loaded.config.model_copy(update={"path": path or added, "added": added, "policy": policy})
     problems = (*loaded.problems, *(beneath.problems if beneath else ()))
     return replace(loaded, config=config, problems=problems, digest=digest)
 

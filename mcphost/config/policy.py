@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
-from mcphost.config.fields import ConfigTable, InSchema, Several
+from mcphost.config.fields import ConfigTable, Filled, InSchema, Several
+
+if TYPE_CHECKING:
+    from mcphost.config.surface_lock import SurfaceLock
 
 PolicyAction = Literal["allow", "ask", "deny"]
 
@@ -58,6 +62,22 @@ class Policy(ConfigTable):
     is older than so many seconds; 0: before each such call."""
     audit: Literal["on", "required", "off"] = "on"
     """Record calls; ``required``: a call that cannot be recorded does not run."""
+    lock: Filled | None = None
+    """The lock that servers must fit, such as mcphost.lock; a relative path starts at this file's folder. A tool
+    that is not in it, or is not what it says, is not offered to models and agents, and each call of it is asked about.
+    It allows nothing."""
+    _locked: SurfaceLock | None = PrivateAttr(None)
+
+    @property
+    def locked(self) -> SurfaceLock | None:
+        """The content of ``lock`` as it was when the configuration was read."""
+        return self._locked
+
+    def with_lock(self, path: Path, content: SurfaceLock | None) -> Policy:
+        """The same with the path of ``lock``, absolute, and its content."""
+        made = self.model_copy(update={"lock": str(path)})
+        made._locked = content
+        return made
 
 
 def rule_matches(rule: str, server: str, tool: str, agent: str = "") -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -16,6 +17,7 @@ from mcphost.config.fields import ConfigTable, Several
 from mcphost.config.files import read_regular, text_of
 from mcphost.config.problems import TableValidator
 from mcphost.errors import ConfigError
+from mcphost.redaction import safe_command
 
 LOCK_FILE: Final = "mcphost.lock"
 
@@ -88,6 +90,12 @@ def policy_lock(path: Path) -> SurfaceLock:
 def writable(text: str) -> str:
     """The text as a file can hold it: halves of characters, which JSON can carry, as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+@lru_cache  # asked for at each call of a tool that is locked
+def safe_identity(identity: str) -> str:
+    """A command line or address as a lock keeps it: without the values that look secret."""
+    return writable(safe_command(identity))
 
 
 def lock_text(lock: SurfaceLock) -> str:

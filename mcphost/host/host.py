@@ -275,7 +275,7 @@ class Host:
         """Observes two servers to compare them."""
         from mcphost.host.comparison.observation import ComparisonService
 
-        return ComparisonService(self.servers, self.tool_calls, self.traffic)
+        return ComparisonService(self.servers, self.tool_calls, self.traffic, self._dependencies.mask)
 
     @cached_property
     def bench(self) -> BenchService:

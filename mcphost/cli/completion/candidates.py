@@ -196,6 +196,8 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("prompt", "prompt"): _of_server("prompts"),
     ("complete", "ref"): _references,
     ("compare", "words"): _servers,
+    ("diff", "before"): _servers,
+    ("diff", "after"): _servers,
     ("chat", "model"): lambda names, line: ((name, "") for name in names.models(line.given.get("config"))),
     ("chat", "resume"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
     ("chat", "export"): lambda names, line: ((name, "") for name in ("last", *names.chats())),

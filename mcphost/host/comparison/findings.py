@@ -40,6 +40,9 @@ ALIKE: Final = 0.8
 COMPARED: Final = 40
 """New tools, and as many that are gone, among which likenesses are searched; more are another server."""
 
+TEXT: Final = 300
+"""Characters of a changed text below its finding."""
+
 LIKENESS: Final = 4_000
 """Characters of a definition by which likeness is judged."""
 
@@ -466,7 +469,11 @@ def findings_text(findings: Iterable[SurfaceFinding]) -> str:
     lines: list[str] = []
     for title, members in grouped(findings):
         lines.append(title)
-        lines += (f"  {each.severity.value:8}  {each.words}" for each in members)
+        for each in members:
+            lines.append(f"  {each.severity.value:8}  {each.words}")
+            if each.rule == "words":
+                values = (("before", each.before), ("now", each.after))
+                lines += (f"{'':12}{name:8}{show_line(text, TEXT)}" for name, text in values if isinstance(text, str))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -28,6 +28,8 @@ TABLES: Final = {
 
 _VALUED: Final = re.compile(r"(.*?)(?: = (.*))?", re.DOTALL)
 
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
 Full = Mapping[str, Any]
 """Whole definitions by server, kind and name, and instructions by server."""
 
@@ -146,6 +148,17 @@ def _whole(items: SurfaceItems, mask: Callable[[str], str]) -> Iterator[tuple[st
     for name, item in items.items():
         if item.definition is not None and map_texts(item.definition, mask) == item.definition:
             yield name, item.definition
+
+
+def line_of(text: str, server: str, kind: CatalogKind | None, item: str) -> int:
+    """The line of an item's table in the text of a lock, else that of its server; 0 without either."""
+    tables = [[server], *([[server, TABLES[kind], item]] if kind else [])]
+    found = 0
+    for names in tables:
+        heading = ".".join(("servers", *(name if _BARE.fullmatch(name) else json.dumps(name) for name in names)))
+        at = text.find(f"\n[{heading}]\n")
+        found = text.count("\n", 0, at) + 2 if at >= 0 else found
+    return found
 
 
 def write_lock(path: Path, content: SurfaceLock, full: Full | None) -> None:

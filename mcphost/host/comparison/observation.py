@@ -11,6 +11,7 @@ from typing import Any
 from mcphost.errors import Declined, InvalidResult, McphostError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.sides import Side, Sides
+from mcphost.host.comparison.surface import Surface, surface_of
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.tool_calls.call import ToolCall
@@ -88,8 +89,25 @@ Progress = Callable[[str], None]
 class ComparisonService:
     """Observes two of the host's servers; what is compared and how is in `mcphost.host.comparison.report`."""
 
-    def __init__(self, servers: Servers, tool_calls: ToolCallService, traffic: TrafficBook) -> None:
+    def __init__(
+        self, servers: Servers, tool_calls: ToolCallService, traffic: TrafficBook, mask: Callable[[str], str]
+    ) -> None:
         self._servers, self._tool_calls, self._traffic = servers, tool_calls, traffic
+        self.mask = mask
+        """Takes secrets out of what a server repeats."""
+
+    async def surfaces(self, servers: Sequence[str], entries: Mapping[str, str] = {}) -> dict[str, Surface | None]:
+        """The surfaces of these servers, opened and listed for it; None for one that could not be opened.
+
+        ``entries`` are the configured servers that some of them are.
+        """
+        await self._servers.ready(list(servers))
+        connections = {name: self._servers[name] for name in servers}
+        await asyncio.gather(*(_list_all(each) for each in connections.values() if each.ready))
+        return {
+            name: await asyncio.to_thread(surface_of, each, entry=entries.get(name, ""))
+            for name, each in connections.items()
+        }
 
     async def observe(
         self, sides: Sides, planned: PlannedCalls | None = None, progress: Progress = lambda text: None

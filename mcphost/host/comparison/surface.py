@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.config.surface_lock import writable
+from mcphost.config.surface_lock import safe_identity, writable
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.schema_changes import arguments_of
 from mcphost.json_values import as_dict, as_list, as_text, canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
 from mcphost.protocol.models.base import digest_of, without_volatile
-from mcphost.redaction import safe_command
 
 if TYPE_CHECKING:
     from mcphost.host.connections.connection import Connection
@@ -186,12 +184,6 @@ def _paths(declared: Mapping[str, Any], above: str, ignored: Container[str]) -> 
         yield path, "" if value is True or isinstance(value, dict) else canonical(value)
         if isinstance(value, dict) and path.count(".") < 8:
             yield from _paths(value, f"{path}.", ignored)
-
-
-@lru_cache  # asked for at each call of a tool that is locked
-def safe_identity(identity: str) -> str:
-    """A command line or address without the values that look secret."""
-    return writable(safe_command(identity))
 
 
 def text_digest(text: str) -> str:

@@ -326,6 +326,8 @@ def test_findings_are_listed_by_item_and_severity() -> None:
         "tool git_log\n"
         "  breaking  git_log: argument max_count is gone\n"
         "  review    git_log: the description of argument repo_path changed\n"
+        "            before  Where.\n"
+        "            now     x\n"
     )
 
 
