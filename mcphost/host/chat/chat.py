@@ -150,7 +150,8 @@ class Chat:
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
         """
         offers, limit, settings = self._context.tools(), self._context.settings.tools_tokens, self.settings
-        state = [id(each.tool) for each in offers], limit, settings.servers_off, settings.tools_off
+        unlocked = [self._context.unlocked(each) for each in offers]
+        state = [id(each.tool) for each in offers], unlocked, limit, settings.servers_off, settings.tools_off
         if self._tools is None or self._tools[0] != state:
             if not self._context.checked_tools.check(offers, CHECK_SECONDS) and (
                 not self._checking or self._checking.done()
@@ -158,7 +159,8 @@ class Chat:
                 self._checking = self._context.background.start(
                     self._check_the_rest(), f"check tools of chat {self.number}"
                 )
-            self._tools = state, ToolSelection(offers, settings.on, limit, self._context.checked_tools)
+            refused = {each.key: why for each, why in zip(offers, unlocked, strict=True) if why}
+            self._tools = state, ToolSelection(offers, settings.on, limit, self._context.checked_tools, refused)
         return self._tools[1]
 
     async def tools_checked(self) -> None:

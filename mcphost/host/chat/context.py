@@ -13,6 +13,7 @@ from mcphost.host.catalog import Catalog, CatalogTool
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker
+from mcphost.host.consent.locked_tools import unlocked
 from mcphost.host.consent.policy import PolicyDecision
 from mcphost.host.consent.questions import Approver
 from mcphost.host.events import ChatChanged
@@ -76,6 +77,12 @@ class ChatContext:
         servers = self.servers
         compared = {name for name, each in servers.items() if isinstance(each.config, ComparedServer)}
         return [each for each in self.catalog.tools() if each.server in servers and each.server not in compared]
+
+    def unlocked(self, offered: CatalogTool) -> str:
+        """Why a tool is not as in the lock of the policy; empty if it is."""
+        connection = self.servers.get(offered.server)
+        identity = connection.config.identity if connection else ""
+        return unlocked(self.config(), offered.server, identity, offered.tool)
 
     def instructions(self, server: str) -> str:
         """A server's instructions; may be empty."""

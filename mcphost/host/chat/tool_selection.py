@@ -127,13 +127,20 @@ class CheckedTools:
 class ToolSelection:
     """The tools of one request: the offers that are ``on`` (server, tool), as far as they were ``checked``.
 
-    ``limit`` is about the most tokens for all definitions; beyond it they are searched.
+    ``limit`` is about the most tokens for all definitions; beyond it they are searched. ``refused`` are offers that no
+    model gets, and why.
     """
 
     def __init__(
-        self, offers: Sequence[CatalogTool], on: Callable[[str, str], bool], limit: int, checked: CheckedTools
+        self,
+        offers: Sequence[CatalogTool],
+        on: Callable[[str, str], bool],
+        limit: int,
+        checked: CheckedTools,
+        refused: Mapping[tuple[str, str], str] = {},
     ) -> None:
         self.dropped: list[OmittedTool] = []
+        self._refused = refused
         self._checked = checked
         self._entries = {entry.name: entry for entry in self._usable(offers, on)}
         self.tokens = sum(entry.tokens for entry in self._entries.values())
@@ -192,6 +199,8 @@ class ToolSelection:
         entries: dict[str, list[SelectedTool]] = {}
         for offered in chain.from_iterable(sorted(each, key=_tool_name) for each in wanted.values()):
             known = self._checked.selected(offered)
+            if offered.key in self._refused:
+                known = OmittedTool(*offered.key, self._refused[offered.key])
             if isinstance(known, OmittedTool):
                 self.dropped.append(known)
             elif known is not None:

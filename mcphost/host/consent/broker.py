@@ -23,6 +23,7 @@ from mcphost.host.consent.approvals import (
     oldest_for,
 )
 from mcphost.host.consent.argument_rules import problem
+from mcphost.host.consent.locked_tools import unlocked
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, PolicyResult, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ReadOnlyTools, ToolCallQuestion
@@ -212,6 +213,8 @@ class ConsentBroker:
             return "it changed since you allowed it"
         if hidden_in(tool.definition()):
             return "its definition holds invisible characters"
+        if why := unlocked(self._config(), server, identity, tool):
+            return why
         result = decide(self._config(), server, tool.name, remembered=_TOGETHER, claims_read_only=False)
         return "" if result.rule == _TOGETHER else result.rule
 
@@ -305,12 +308,21 @@ class ConsentBroker:
             arguments=proposal.sent,
             gated=proposal.gated,
         )
+        if result.decision is not PolicyDecision.DENY and (why := self._unlocked(proposal)):
+            result = PolicyResult(PolicyDecision.ASK, f"{why}, so that each call of it is asked about")
         answer = repeated or remembered
         if result.decision is not PolicyDecision.ASK or not answer:
             return result
         if doubt:
             return PolicyResult(PolicyDecision.ASK, f"{doubt}, so that it is asked again; {answer}")
         return PolicyResult(PolicyDecision.ALLOW, repeated) if repeated else result
+
+    def _unlocked(self, proposal: Proposal) -> str:
+        """Why the tool is not as in the lock of the policy; a gate's server counts if it is the configured program."""
+        if proposal.own_tool or not proposal.same_program:
+            return ""
+        gated = proposal.agent is not None and not proposal.served  # it is shown in another form
+        return unlocked(self._config(), proposal.server, "" if gated else proposal.identity, proposal.tool)
 
     async def _answer(self, proposal: Proposal, approval: ToolApproval, result: PolicyResult) -> Answer:
         if result.decision is not PolicyDecision.ASK:

@@ -17,6 +17,7 @@ from mcphost.host.agents.facts import AgentFacts, claim_of
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.instances import Holder
 from mcphost.host.connections.state import ServerState
+from mcphost.host.consent.locked_tools import unlocked
 from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, unknown_tool
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.drift import Drift
@@ -383,9 +384,13 @@ class EndpointSession(ServedContent):
         """True if the agent may know of a tool."""
         config = self._context.config()
         profile = None if self.options.profile is None else config.profiles.get(self.options.profile)
-        return (profile is None or profile.shows(entry, tool.name)) and not self._drift.holds(
-            entry, tool, self._agent().given
-        )
+        shown = profile is None or profile.shows(entry, tool.name)
+        return shown and not self._drift.holds(entry, tool, self._agent().given) and not self._unlocked(entry, tool)
+
+    def _unlocked(self, entry: str, tool: Tool) -> str:
+        """Why the tool is not as in the lock of the policy."""
+        connection = self._context.servers.get(entry)
+        return unlocked(self._context.config(), entry, connection.config.identity if connection else "", tool)
 
     def _introduce(self, request: ServedRequest) -> None:
         """Take note of what the agent says of itself."""

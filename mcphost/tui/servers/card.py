@@ -21,6 +21,7 @@ from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip
 from mcphost.host.connections.process_usage import UsageReading
+from mcphost.host.consent.locked_tools import LockStatus, lock_status
 from mcphost.host.consent.policy import PolicyDecision, SamplingPolicy, sampling_policy
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
@@ -83,6 +84,8 @@ class ServerQuestions:
     rule: SamplingPolicy | None = None
     """The policy for its sampling requests; None if the capability is not declared to it."""
     sampling_usage: SamplingUsage | None = None
+    lock: LockStatus | None = None
+    """None without ``[policy] lock``, and while the server is not connected."""
 
 
 NO_QUESTIONS: Final = ServerQuestions()
@@ -94,6 +97,8 @@ def questions_of(host: Host, server: str) -> ServerQuestions:
     settings = host.config.servers.get(server)
     rule = sampling_policy(host.config, server) if settings and settings.capabilities.sampling else None
     waiting, sampling_usage = host.pending_requests.waiting(server), host.sampling.usage(server)
+    connection = host.servers[server]
+    lock = lock_status(host.config, server, connection.config.identity, connection.tools) if connection.ready else None
     return ServerQuestions(
         host.pending_requests.muted(server),
         waiting,
@@ -101,6 +106,7 @@ def questions_of(host: Host, server: str) -> ServerQuestions:
         host.roots.sent(server),
         rule,
         sampling_usage,
+        lock,
     )
 
 
@@ -112,6 +118,8 @@ def consent_facts(server: str, questions: ServerQuestions, now: float) -> Iterat
         yield fact("requests", f"{questions.waiting} waiting for you: f2 lists them, M declines all", "$text-warning")
     else:
         yield fact("requests", "none pending. M mutes the server: all are declined until mcphost exits")
+    if questions.lock is not None:
+        yield lock_fact(questions.lock)
     for number, folder in enumerate(questions.folders[:SHOWN]):
         yield Fact("" if number else "roots", folder_words(folder, server))
     if not questions.folders:
@@ -119,6 +127,20 @@ def consent_facts(server: str, questions: ServerQuestions, now: float) -> Iterat
     elif len(questions.folders) > SHOWN:
         yield fact("", f"and {len(questions.folders) - SHOWN} more: f lists all")
     yield fact("", f"last requested: {last_request_words(questions.sent_roots, now)}", "$foreground-muted")
+
+
+def lock_fact(status: LockStatus) -> Fact:
+    """The comparison with the lock of the policy."""
+    file = show_line(status.lock, 60)
+    if status.as_locked:
+        return fact("lock", f"as locked in {file}")
+    if status.why:
+        return fact(
+            "lock", f"▲ {show_line(status.why, 120)}: its tools are not offered. K compares", "bold $text-warning"
+        )
+    which = "1 tool differs" if status.differing == 1 else f"{status.differing} tools differ"
+    it = "is" if status.differing == 1 else "are"
+    return fact("lock", f"▲ {which} from {file} and {it} not offered. K compares", "bold $text-warning")
 
 
 def model_facts(questions: ServerQuestions) -> Iterator[Fact]:
@@ -177,6 +199,7 @@ class ServerCard(ScrolledColumn):
         Binding("M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or unmute it"),
         Binding("b", "budget", "budget", id="card.budget", tooltip="Raise its model budget; asks first"),
         Binding("C", "eras", "eras", id="card.eras", tooltip="Open it in both eras, and compare them"),
+        Binding("K", "lock", "lock", id="card.lock", tooltip="Compare it with mcphost.lock"),
         Binding("L", "relist", "list again", id="card.relist", tooltip="List again what it offers, not from the cache"),
         Binding("O", "share", "share", id="card.share", tooltip="Let all agents share one server until mcphost exits"),
         Binding("O", "unshare", "own each", id="card.unshare", tooltip="Give each agent's session a server of its own"),
@@ -203,6 +226,10 @@ class ServerCard(ScrolledColumn):
         server: str
 
     @dataclass
+    class LockRequested(Message):
+        server: str
+
+    @dataclass
     class ForgetRequested(Message):
         server: str
 
@@ -212,7 +239,7 @@ class ServerCard(ScrolledColumn):
         self._connection: Connection | None = None
         self._pingable: str | None = None
         self._shown: tuple[str, str, bool] = ("", "", False)
-        self._muted = self._budget = False
+        self._muted = self._budget = self._locked = False
         self._shares: bool | None = None
         """True if agents share the server; None while none has come."""
         self._program: str | None = None
@@ -245,6 +272,7 @@ class ServerCard(ScrolledColumn):
         self._program = connection.name if connection is not None and program is not None else None
         self._measure_again()
         self._muted = questions.muted
+        self._locked = questions.lock is not None
         self._budget = questions.sampling_usage is not None and has_budget(questions.sampling_usage)
         answering = connection.name if connection is not None and connection.ready else None
         shown = ("", "", False)
@@ -266,6 +294,8 @@ class ServerCard(ScrolledColumn):
             return action == self._shown[1]
         if action == "budget":
             return self._budget
+        if action == "lock":
+            return self._locked
         if action in ("restart", "retry"):
             return bool(self._shown[0]) and self._shown[2] == (action == "retry")
         if action in ("share", "unshare"):
@@ -335,6 +365,9 @@ class ServerCard(ScrolledColumn):
 
     def action_eras(self) -> None:
         self.post_message(self.ErasRequested(self._shown[0]))
+
+    def action_lock(self) -> None:
+        self.post_message(self.LockRequested(self._shown[0]))
 
     def action_forget(self) -> None:
         """Ask the user, then forget everything about the server."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from mcphost.config.surface_lock import SurfaceLock
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections import listings
@@ -146,6 +148,19 @@ async def test_a_changed_tool_is_held_until_the_user_saw_it() -> None:
         await running.host.run("rock", "horn")
         await agent.notice("tools/list_changed")
         assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp", "horn"]
+
+
+async def test_an_agent_gets_only_tools_as_locked() -> None:
+    async with rig({"rock": lighthouse()}) as running:
+        host = running.host
+        await host.servers.ready(["rock"])
+        locked = {each.name: {"definition": each.digest} for each in host.servers["rock"].tools}
+        del locked["horn"]
+        lock = SurfaceLock.model_validate({"version": 1, "servers": {"rock": {"tools": locked}}})
+        policy = host.config.policy.with_lock(Path("mcphost.lock"), lock)
+        await host.apply(host.config.model_copy(update={"policy": policy}))
+        agent = await running.agent()
+        assert [each["name"] for each in (await agent.result("tools/list"))["tools"]] == ["lamp"]
 
 
 async def test_a_tool_that_only_one_process_changed_is_held() -> None:
