@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import MACHINE
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
+CODE = f"NODE_COMPILE_CACHE={CACHE / 'node-code'}"
 INSTALL_SECONDS = 300
 
 OFFLINE = re.compile(
@@ -60,16 +61,13 @@ def installed(name: str, packages: Sequence[str]) -> Path:
 
 
 def newer_node() -> Path:
-    """The Node.js of npm, one for all programs that need a newer one than systems have."""
+    """The Node.js of npm, one for all programs: some need a newer one than systems have."""
     return installed("node", ("node@22",)) / "node/bin/node"
 
 
-def needs_node(major: int, what: str) -> None:
-    """Skip the test where Node.js is missing or older than this ``major`` version, which ``what`` needs."""
-    said = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout if shutil.which("node") else ""
-    found = re.match(r"v(\d+)\.", said)
-    if found is None or int(found[1]) < major:
-        pytest.skip(f"{what} needs Node.js {major}; here is {said.strip() or 'none'}")
+def node_runs(program: Path, *words: str) -> list[str]:
+    """The command line of a program of Node.js, which compiles its code at the first start alone."""
+    return ["env", CODE, str(newer_node()), str(program), *words]
 
 
 def download(*command: str) -> None:

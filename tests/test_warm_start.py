@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.terminal import TAKE_CONTROL
-from tests.warm_start import CAN_FORK, MCPHOST, Fork, may_fork
+from tests.warm_start import CAN_FORK, MCPHOST, Fork, may_fork, relayed
 
 pytestmark = pytest.mark.slow
 if not CAN_FORK:
@@ -69,6 +69,38 @@ def test_a_fork_owns_its_terminal_as_a_fresh_process_does() -> None:
     fork = on_terminal(lambda path, **more: Fork(FACTS, terminal=path, **more))
     assert fork == on_terminal(lambda path, **more: subprocess.Popen([*TAKE_CONTROL, path, *FACTS], **more))
     assert fork[:2] == (7, True)
+
+
+def relayed_facts(*words: str) -> list[str]:
+    return relayed(sys.executable, ("json",), *FACTS[1:], *words)
+
+
+def test_a_relayed_program_has_what_a_fresh_one_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEW", "näh")
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    relay, fresh = ended(subprocess.Popen, relayed_facts()), ended(subprocess.Popen, FACTS)
+    assert (relay[0], relay[2]) == (fresh[0], fresh[2]) == (7, b"a remark\n")
+    same = ("environment", "files", "folder", "mask", "streams", "threads", "time")
+    assert {name: relay[1][name] for name in same} == {name: fresh[1][name] for name in same}
+    assert "/nowhere" in relay[1]["arguments"][2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_relay_ends_by_the_signal_of_its_program(number: signal.Signals) -> None:
+    assert ended(subprocess.Popen, relayed_facts(str(int(number))))[0] == -number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_to_a_relay_ends_its_program(number: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text("import signal\nprint(1, flush=True)\nsignal.pause()\n")
+    words = relayed(sys.executable, ("json",), str(script))
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as relay:
+        assert relay.stdout is not None
+        assert relay.stdout.readline() == b"1\n"
+        relay.send_signal(number)
+        assert relay.stdout.read() == b""  # closed by the program, too
+    assert relay.returncode == -number
 
 
 def test_streams_without_buffers_need_a_fresh_process() -> None:

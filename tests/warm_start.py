@@ -1,13 +1,17 @@
-"""`python -m mcphost` without the half second that its imports take: a fork of an interpreter that has made them.
+"""Programs of Python without the seconds that their imports take: forks of an interpreter that has made them.
 
-`Fork` is a `Popen`. Its process is a child of this one, with the streams, the terminal, the folder, the environment and
-the signals of a fresh process, and it ends as one does. Only the command line in ``/proc`` and the set of imported
-modules are others. Another process takes its place where a variable differs that is read once, see `may_fork`.
+`Fork` is a `Popen` of `python -m mcphost`. Its process is a child of this one, with the streams, the terminal, the
+folder, the environment and the signals of a fresh process, and it ends as one does. Only the command line in ``/proc``
+and the set of imported modules are others. Another process takes its place where a variable differs that is read once,
+see `may_fork`.
+
+`relayed` is the command line of any other program, for whoever starts it; all workers share its interpreter.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import inspect
 import json
 import os
@@ -16,8 +20,10 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +40,25 @@ WORTH_IT: Final = 3
 """Processes of one set of such variables after which an interpreter is kept for it."""
 
 INTERPRETER: Final = Path(__file__).with_name("warm_interpreter.py")
+RELAY: Final = Path(__file__).with_name("warm_relay.py")
+
+IMPORTED: Final = (
+    "mcphost.cli.commands.call",
+    "mcphost.cli.commands.catalog",
+    "mcphost.cli.commands.chat",
+    "mcphost.cli.commands.screen",
+    "mcphost.cli.commands.servers",
+    "mcphost.cli.parser",
+    "mcphost.host.host",
+    "mcphost.tui.app",
+    "mcphost.tui.chat.pane",
+    "mcphost.tui.consent.tool_call",
+    "mcphost.tui.prompts.pane",
+    "mcphost.tui.resources.pane",
+    "mcphost.tui.tools.workbench",
+    "mcphost.tui.traffic.pane",
+)
+"""The modules that take most of the time of a start of mcphost."""
 
 _wanted: Counter[frozenset[tuple[str, str]]] = Counter()
 _kept: dict[frozenset[tuple[str, str]], socket.socket] = {}
@@ -114,7 +139,7 @@ def _start(settings: frozenset[tuple[str, str]]) -> socket.socket:
     ours, theirs = socket.socketpair()
     env = {name: value for name, value in os.environ.items() if not READ_AT_THE_START.fullmatch(name)}
     process = subprocess.Popen(
-        [sys.executable, str(INTERPRETER), str(theirs.fileno())],
+        [sys.executable, str(INTERPRETER), str(theirs.fileno()), *IMPORTED],
         env=env | dict(settings),
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
@@ -129,3 +154,49 @@ def _start(settings: frozenset[tuple[str, str]]) -> socket.socket:
 def _end(interpreter: socket.socket, process: subprocess.Popen[bytes]) -> None:
     interpreter.close()
     process.wait()
+
+
+def relayed(python: str, modules: Sequence[str], *words: str) -> list[str]:
+    """The command line of `python WORDS…`, a script or ``-m MODULE``, where ``modules`` are imported already."""
+    if not CAN_FORK:
+        return [python, *words]
+    return [sys.executable, "-S", "-E", str(RELAY), shared_interpreter(python, modules), *words]
+
+
+@cache
+def shared_interpreter(python: str, modules: Sequence[str]) -> str:
+    """The name of an interpreter that lives until the last worker has ended."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    name = f"mcphost-tests-{run}-{hashlib.sha256(repr((python, modules)).encode()).hexdigest()[:16]}"
+    connection = socket.socket(socket.AF_UNIX)
+    process: subprocess.Popen[bytes] | None = None
+    while True:
+        try:
+            connection.connect(f"\0{name}")
+        except ConnectionRefusedError:  # it has not been started, or does not listen yet
+            assert process is None or not process.poll(), f"the warm interpreter {python} has ended"
+            process = process or _start_shared(python, name, modules)
+            time.sleep(0.01)
+        else:
+            atexit.register(_leave, connection, process)
+            return name
+
+
+def _start_shared(python: str, name: str, modules: Sequence[str]) -> subprocess.Popen[bytes]:
+    env = {name: value for name, value in os.environ.items() if not READ_AT_THE_START.fullmatch(name)}
+    env |= {"LANG": "C.UTF-8"}
+    return subprocess.Popen(
+        [python, str(INTERPRETER), name, *modules],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+def _leave(connection: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
+    """Let the interpreter end, unless another worker uses it."""
+    connection.close()
+    if process is not None:
+        process.poll()

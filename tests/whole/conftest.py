@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.npm import installed
-from tests.whole.peers import NPM_SERVERS
+from tests.npm import installed, node_runs
+from tests.whole.peers import NPM_SERVERS, sdk_runs
 
 
 @pytest.fixture(scope="session")
@@ -29,11 +29,11 @@ def five_servers(node_modules: Path, tmp_path: Path) -> Path:
     npm = node_modules / "@modelcontextprotocol"
     config = tmp_path / "five.toml"
     config.write_text(
-        _entry("everything", "node", str(npm / "server-everything/dist/index.js"), "stdio")
-        + _entry("filesystem", "node", str(npm / "server-filesystem/dist/index.js"), str(files))
-        + _entry("memory", "node", str(npm / "server-memory/dist/index.js"), env=f'MEMORY_FILE_PATH = "{tmp_path}/m"')
-        + _entry("time", str(scripts / "mcp-server-time"), "--local-timezone", "UTC")
-        + _entry("git", str(scripts / "mcp-server-git"), "--repository", str(files))
+        _entry("everything", *node_runs(npm / "server-everything/dist/index.js", "stdio"))
+        + _entry("filesystem", *node_runs(npm / "server-filesystem/dist/index.js", str(files)))
+        + _entry("memory", *node_runs(npm / "server-memory/dist/index.js"), env=f'MEMORY_FILE_PATH = "{tmp_path}/m"')
+        + _entry("time", *sdk_runs(scripts / "mcp-server-time", "--local-timezone", "UTC"))
+        + _entry("git", *sdk_runs(scripts / "mcp-server-git", "--repository", str(files)))
     )
     return config
 

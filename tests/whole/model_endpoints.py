@@ -10,9 +10,8 @@ from typing import Any
 
 import httpx
 
-from tests.npm import installed
-from tests.pypi import environment
-from tests.whole.peers import PYTHON_SERVERS, free_port, listening
+from tests.npm import installed, node_runs
+from tests.whole.peers import free_port, listening, peer_program
 
 FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
 """The provider of each, and where the endpoint speaks like it; OpenAI's is Ollama's ``/v1`` too."""
@@ -28,15 +27,15 @@ def aimock(folder: Path, fixtures: Sequence[Any], *, chunk: int = 3, port: int |
     file, port = folder / "fixtures.json", port or free_port()
     file.write_text(json.dumps({"fixtures": fixtures}))
     options = ["-p", str(port), "-f", str(file), "--strict", "--chunk-size", str(chunk), "--log-level", "silent"]
-    with listening(["node", str(program), *options], port):
+    with listening(node_runs(program, *options), port):
         yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager
 def llmock() -> Iterator[str]:
     """The address of an llmock."""
-    programs, port = environment("python-servers", PYTHON_SERVERS), free_port()
-    with listening([str(programs / "llmock"), "serve", "--port", str(port), "--log-level", "error"], port):
+    port = free_port()
+    with listening(peer_program("llmock", "serve", "--port", str(port), "--log-level", "error"), port):
         yield f"http://127.0.0.1:{port}"
 
 

@@ -19,8 +19,9 @@ from mcphost.protocol.models.content import ResourceContents
 from mcphost.protocol.models.progress import Progress
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
-from tests.npm import installed
+from tests.npm import installed, node_runs
 from tests.pypi import environment, sources
+from tests.warm_start import relayed
 
 NPM_SERVERS = (
     "@modelcontextprotocol/server-everything@2026.8.31",
@@ -35,7 +36,14 @@ PYTHON_SERVERS = (
     "llmock==0.2.2",
 )
 """One environment of all that can share one: making one takes longer than one more program in it."""
-SDKS = {"2.3.0": ("python-servers", PYTHON_SERVERS), "1.30.0": ("python-sdk-1", ("mcp==1.30.0",))}
+SDK_MODULES = ("mcp.server.mcpserver", "mcp_server_git.server", "mcp_server_time.server", "uvicorn")
+"""The imports of servers on the Python SDK that is installed with mcphost."""
+PEER_MODULES = ("fastmcp.cli", "fastmcp_tasks", "llmock.cli", "uvicorn")
+"""The imports of programs in the environment of `PYTHON_SERVERS`."""
+SDKS = {
+    "2.3.0": ("python-servers", PYTHON_SERVERS, PEER_MODULES),
+    "1.30.0": ("python-sdk-1", ("mcp==1.30.0",), ("mcp.server.fastmcp", "uvicorn")),
+}
 
 PATHS = {"http": "/mcp", "sse": "/sse"}
 TRANSPORTS = ("stdio", *PATHS)
@@ -45,24 +53,38 @@ START_SECONDS = 40
 def everything(transport: str, port: int) -> list[str]:
     program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-everything/dist/index.js"
     word = "streamableHttp" if transport == "http" else transport
-    return ["env", f"PORT={port}", "node", str(program), word]
+    return ["env", f"PORT={port}", *node_runs(program, word)]
 
 
 def filesystem(folder: Path) -> list[str]:
     """Over stdio, for what is in this folder."""
     program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-filesystem/dist/index.js"
-    return ["node", str(program), str(folder)]
+    return node_runs(program, str(folder))
 
 
 def fastmcp(transport: str, port: int) -> list[str]:
-    program = environment("python-servers", PYTHON_SERVERS) / "fastmcp"
+    return fastmcp_runs("fastmcp_offers.py", transport, port)
+
+
+def fastmcp_runs(script: str, transport: str, port: int) -> list[str]:
+    """FastMCP's program, which runs a script of tests/servers."""
     where = [] if transport == "stdio" else ["--port", str(port)]
-    return [str(program), "run", str(SERVERS / "fastmcp_offers.py"), "--no-banner", "--transport", transport, *where]
+    return peer_program("fastmcp", "run", str(SERVERS / script), "--no-banner", "--transport", transport, *where)
+
+
+def peer_program(name: str, *words: str) -> list[str]:
+    """A program of `PYTHON_SERVERS`."""
+    programs = environment("python-servers", PYTHON_SERVERS)
+    return relayed(str(programs / "python"), PEER_MODULES, str(programs / name), *words)
 
 
 def sdk(transport: str, port: int) -> list[str]:
-    word = "streamable-http" if transport == "http" else transport
-    return [sys.executable, str(SERVERS / "sdk.py"), word, str(port)]
+    return sdk_runs(SERVERS / "sdk.py", "streamable-http" if transport == "http" else transport, str(port))
+
+
+def sdk_runs(script: Path, *words: str) -> list[str]:
+    """A script on the Python SDK that is installed with mcphost."""
+    return relayed(sys.executable, SDK_MODULES, str(script), *words)
 
 
 Peer = Callable[[str, int], list[str]]
@@ -73,13 +95,15 @@ PEERS: Mapping[str, Peer] = {"everything": everything, "fastmcp": fastmcp, "sdk"
 
 def example(version: str, name: str, transport: str, port: int) -> list[str]:
     """An example server from the source package of the official SDK, which no wheel holds."""
-    programs = environment(*SDKS[version])
+    environment_name, packages, modules = SDKS[version]
+    programs = environment(environment_name, packages)
     folder = sources("mcp", version) / "examples/servers" / name
     module = f"mcp_{name.replace('-', '_')}"
     word = "streamable-http" if transport == "http" else transport
     options = ["--transport", word] if name == "simple-pagination" else []
     where = [] if transport == "stdio" else ["--port", str(port)]
-    return ["env", f"PYTHONPATH={folder}", str(programs / "python"), "-m", module, *options, *where]
+    command = relayed(str(programs / "python"), modules, "-m", module, *options, *where)
+    return ["env", f"PYTHONPATH={folder}", *command]
 
 
 _reserved: list[socket.socket] = []

@@ -25,10 +25,10 @@ from tests.auth.keyring_session import installed as keyring_installed
 from tests.auth.keyring_session import session
 from tests.conftest import SERVERS
 from tests.executables import write_executable
-from tests.npm import installed, newer_node
+from tests.npm import installed, node_runs
 from tests.terminal import Terminal
 from tests.whole.keychain_file import KeychainFile
-from tests.whole.peers import free_port, listening, until_listening
+from tests.whole.peers import free_port, listening, sdk_runs, until_listening
 
 PACKAGES = ("oidc-provider@9.13.3",)
 ROOT = SERVERS.parents[1]
@@ -92,17 +92,12 @@ class Authorization:
             "document": str(self.document),
             "journal": str(self._journal),
         }
-        self._command = [
-            str(newer_node()),
-            str(SERVERS / "authorization.mjs"),
-            json.dumps(settings),
-        ]
+        self._command = node_runs(SERVERS / "authorization.mjs", json.dumps(settings))
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            self._command, stderr=subprocess.DEVNULL
-        )  # it warns that it is not meant for production
+        # It warns that it is not meant for production.
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
         until_listening(self.port, self._process)
 
     def end(self) -> None:
@@ -173,8 +168,8 @@ def sign_in_servers() -> Iterator[SignInServers]:
     with TemporaryDirectory() as folder:  # apart from what is searched
         authorization = Authorization(Path(folder), url)
         try:
-            notes = [sys.executable, str(SERVERS / "notes.py"), str(port), authorization.issuer]
-            with listening([*notes, str(authorization.ended)], port):
+            notes = sdk_runs(SERVERS / "notes.py", str(port), authorization.issuer, str(authorization.ended))
+            with listening(notes, port):
                 yield SignInServers(authorization, url)
         finally:
             authorization.end()

@@ -17,15 +17,13 @@ from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NEVER, Person
 from tests.pypi import environment
-from tests.whole.peers import PYTHON_SERVERS, free_port, listening, meeting, running
+from tests.whole.peers import PYTHON_SERVERS, fastmcp_runs, free_port, listening, meeting, running
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
 
 def errands(transport: str, port: int) -> list[str]:
-    program = environment("python-servers", PYTHON_SERVERS) / "fastmcp"
-    where = [] if transport == "stdio" else ["--port", str(port)]
-    return [str(program), "run", str(SERVERS / "fastmcp_errands.py"), "--no-banner", "--transport", transport, *where]
+    return fastmcp_runs("fastmcp_errands.py", transport, port)
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from mcphost.host.tool_calls.call import CallState
 from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.warm_start import run
-from tests.whole.peers import PEERS, meeting, running
+from tests.whole.peers import PEERS, meeting, running, sdk_runs
 
 MODERN = "2026-07-28"
 DEMO_MODEL = {"models": {"m": {"provider": "demo", "model": "demo-script"}}}
@@ -23,7 +22,7 @@ DEMO_MODEL = {"models": {"m": {"provider": "demo", "model": "demo-script"}}}
 
 def modern(transport: str, port: int) -> list[str]:
     word = "streamable-http" if transport == "http" else transport
-    return [sys.executable, str(SERVERS / "sdk_modern.py"), word, str(port)]
+    return sdk_runs(SERVERS / "sdk_modern.py", word, str(port))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["stdio", "http"])

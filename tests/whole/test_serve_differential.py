@@ -21,7 +21,7 @@ from mcphost.protocol.wire.jsonrpc import encode_value
 from mcphost.serving.session import ServerSession
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
-from tests.whole.peers import everything, example, fastmcp, sdk
+from tests.whole.peers import everything, example, fastmcp, sdk, sdk_runs
 from tests.whole.scripted_agent import LISTS, MODERN, Message, ScriptedAgent
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
@@ -125,7 +125,7 @@ CASES: Mapping[str, Case] = {
         ),
     ),
     "sdk-modern": Case(
-        lambda: [sys.executable, str(SERVERS / "sdk_modern.py"), "stdio", "0"],
+        lambda: sdk_runs(SERVERS / "sdk_modern.py", "stdio", "0"),
         (MODERN,),
         (("plan_trip", {"days": 3}), ("wait_a_while", {}), ("locate", {"place": "Z\u00fcrich"})),
     ),

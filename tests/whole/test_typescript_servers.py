@@ -14,7 +14,7 @@ from mcphost.host.traffic.message import MessageKind
 from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import Person
-from tests.npm import installed, needs_node
+from tests.npm import installed, node_runs
 from tests.whole.peers import meeting, read, running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
@@ -25,9 +25,8 @@ CALLS = "count://calls"
 
 
 def typescript(transport: str, port: int) -> list[str]:
-    needs_node(20, "version 2 of the TypeScript SDK")
     modules = installed("typescript-sdk-2", PACKAGES)
-    return ["node", str(SERVERS / "typescript.mjs"), str(modules), transport, str(port)]
+    return node_runs(SERVERS / "typescript.mjs", str(modules), transport, str(port))
 
 
 @pytest.fixture(params=["stdio", "http"])
