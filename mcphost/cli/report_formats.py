@@ -162,7 +162,11 @@ def _location(case: ReportedCase) -> dict[str, Any]:
 
 def _uri(file: str) -> str:
     path = PurePath(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix().encode("utf-8", "surrogateescape"))
+    try:
+        name = path.as_posix().encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        name = path.as_posix().encode("utf-8", "replace")
+    return f"file://{quote(name)}" if path.is_absolute() else quote(name)
 
 
 def _fingerprint(*parts: str) -> str:

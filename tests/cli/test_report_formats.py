@@ -96,7 +96,8 @@ def test_the_fingerprint_of_a_finding_outlives_words_and_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "uri"), [("a b/ö.lock", "a%20b/%C3%B6.lock"), ("/w/x.lock", "file:///w/x.lock"), ("a\udcff", "a%FF")]
+    ("file", "uri"),
+    [("a b/ö.lock", "a%20b/%C3%B6.lock"), ("/w/x.lock", "file:///w/x.lock"), ("a\udcff", "a%FF"), ("a\ud800", "a%3F")],
 )
 def test_a_file_becomes_a_reference_in_sarif(file: str, uri: str) -> None:
     (finding,) = findings([CASES[0]._replace(file=file)])
