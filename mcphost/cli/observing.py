@@ -146,6 +146,6 @@ def _first_line(name: str, command: Sequence[str], mask: Mask, recorded_by: str)
     from mcphost.host.recordings.recording import RecordingFacts
     from mcphost.redaction import safe_command, safe_url
 
-    words = safe_url(command[0]) if len(command) == 1 else safe_command(shlex.join(command))
+    words = safe_url(command[0] if len(command) == 1 else safe_command(shlex.join(command)))
     servers = {name: mask(words)}
     return first_line(RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen="agent", servers=servers))

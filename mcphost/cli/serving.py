@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from mcphost.cli.run import finish, in_host, run
 from mcphost.cli.screen_socket import explain_to_person
 from mcphost.composition import Selection, dependencies, select_entries, values_for
 from mcphost.composition.endpoint import NothingServed, RefusedClient, ServedStream, serve_content
-from mcphost.config import Config, state_folder
+from mcphost.config import Config, Values, resolve_server, state_folder
 from mcphost.config.state import StateStore
-from mcphost.errors import UsageError
+from mcphost.errors import ConfigError, UsageError
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.kernel_facts import agent_of, caller_of
@@ -99,11 +100,13 @@ def in_headless_host(
 
 
 def _headless_dependencies(options: Namespace, chosen: Selection) -> Dependencies:
-    state = state_folder(os.environ)
+    state, values = state_folder(os.environ), values_for(chosen.config, os.environ)
+    if options.into is not None:
+        _learn_secrets(chosen.config, values)
     approver = AbsentApprover(DeclinedCalls(StateStore(state, remark)), allow_command(options), remark)
     return dependencies(
         approver,
-        values_for(chosen.config, os.environ),
+        values,
         state=state,
         report=remark,
         refused=chosen.broken,
@@ -111,6 +114,13 @@ def _headless_dependencies(options: Namespace, chosen: Selection) -> Dependencie
         begin_sign_ins=False,
         prefetch=False,
     )
+
+
+def _learn_secrets(config: Config, values: Values) -> None:
+    """Mask the secrets of servers in what an agent says before they start, except for those in the keychain."""
+    for name in config.servers:
+        with suppress(ConfigError):
+            resolve_server(config, values.without_keychain(), name)
 
 
 def _traffic_target(options: Namespace) -> TrafficTarget | None:

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 import mcphost.cli
+from mcphost.cli.observing import observer_of
 from mcphost.cli.parser import parse
 from mcphost.host.recordings.reading import read_recording
 from mcphost.host.traffic.claim import claim
 from mcphost.host.traffic.spool import LONGEST, Spool
+from mcphost.shim import Shim
 from tests.conftest import SERVERS
 
 PYTHON = [sys.executable, "-S", "-E"]
@@ -98,3 +100,94 @@ def test_a_spool_begins_with_its_first_line_and_masks_what_was_named(tmp_path: P
     first, *lines = map(json.loads, path.read_text().splitlines())
     assert first == {"time": "x"}
     assert [(each["text"], each.get("cut", False)) for each in lines] == [("xxxTrue", True), ("{}False", False)]
+
+
+CANARIES = {
+    "variable": "canary-variable-01234567",
+    "address": "canary-address-01234567",
+    "option": "canary-option-01234567",
+    "parameter": "canary-parameter-01234567",
+    "password": "canary-password-01234567",
+    "header": "canary-header-01234567",
+    "token": "canary-token-01234567",
+    "named": "canary-named-01234567",
+}
+COMMAND = [
+    "server",
+    f"--api-key={CANARIES['option']}",
+    f"https://user:{CANARIES['password']}@docs.example/mcp?token={CANARIES['parameter']}",
+]
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04")
+@pytest.mark.parametrize("into", ["own.mcp.jsonl", None])
+@pytest.mark.parametrize("role", ["tap", "gate"])
+def test_no_record_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, into: str | None) -> None:
+    """In an argument, an answer, an error, a notification, stderr, the command and its variables."""
+    monkeypatch.setenv("OWN_TOKEN", CANARIES["variable"])
+    monkeypatch.setenv("DATABASE", f"postgres://user:{CANARIES['address']}@db/x")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "")
+    file = into and str(tmp_path / into)
+    options = Namespace(
+        into=file, redact=["canary-named-[0-9]+"], config=None, state=str(tmp_path / "state"), agent=None
+    )
+    observer = observer_of(role, "git", Shim(COMMAND), options, headers=(f"Bearer {CANARIES['header']}",))
+    observer.open()
+    known = [canary for name, canary in CANARIES.items() if name != "token"]
+    told = {"told": [*known, "\\".join(known), f"Bearer {CANARIES['token']}"], "authorization": CANARIES["token"]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": told}}
+    notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": told}}
+    answer = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": json.dumps(told), "data": told}}
+    for source, message in (("agent", call), ("gate>server", call), ("server", notice), ("server", answer)):
+        observer.take(source, json.dumps(message).encode() + b"\n")
+    observer.take("stderr", " ".join([*COMMAND, CANARIES["variable"], CANARIES["named"]]).encode() + b"\n")
+    observer.close()
+    (path,) = [Path(file)] if file else (tmp_path / "state" / "taps").iterdir()
+    recording = read_recording(path)
+    assert [each.masked for each in recording.sessions[0].exchanges] == [True]
+    said = path.read_text() + repr(recording)
+    assert [name for name, canary in CANARIES.items() if canary in said] == []
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04")
+def test_serve_records_both_of_its_sides_and_no_secret(tmp_path: Path) -> None:
+    """The agent says the secret before the server that knows it has started."""
+    canary = CANARIES["variable"]
+    config = tmp_path / "own.toml"
+    config.write_text(
+        f"""
+[servers.echo]
+command = "{sys.executable}"
+args = ["-S", "-E", "{SERVERS / "echo.py"}"]
+env = {{ API_KEY = "${{WORD}}" }}
+tools.echo.approval = "allow"
+"""
+    )
+    arguments = {"name": "echo", "arguments": {"text": f"{canary} {CANARIES['named']}"}}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": arguments}
+    options = ["--config", str(config), "--into", "own.mcp.jsonl", "--redact", CANARIES["named"], "--as", "me"]
+    env = {**os.environ, "WORD": canary, "MCPHOST_STATE_DIR": str(tmp_path / "state"), "XDG_RUNTIME_DIR": ""}
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcphost", "serve", "echo", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=env,
+        cwd=tmp_path,
+    ) as serving:
+        assert serving.stdin is not None
+        assert serving.stdout is not None
+        for message in (SENT[0], call):
+            serving.stdin.write(json.dumps(message).encode() + b"\n")
+            serving.stdin.flush()
+            serving.stdout.readline()
+        serving.stdin.close()
+        assert serving.wait(30) == 0
+    recording = read_recording(tmp_path / "own.mcp.jsonl")
+    assert [(each.server, each.agent, each.exchanges[-1].method) for each in recording.sessions] == [
+        ("mcphost", "me", "tools/call"),
+        ("echo", "", "tools/call"),
+    ]
+    said = (tmp_path / "own.mcp.jsonl").read_text() + repr(recording)
+    assert [name for name, each in CANARIES.items() if each in said] == []

@@ -17,6 +17,7 @@ import pytest
 
 from mcphost.cli import main
 from mcphost.config import Config
+from mcphost.host.recordings.reading import read_recording
 from tests.transports.http.http_connection import Echo, Talk, Web
 from tests.tui.stage import on_stage
 
@@ -121,7 +122,10 @@ def test_what_a_command_prints_and_leaves_behind_holds_no_secret(
     assert says.encode() in said
     assert {path.name for path in written(tmp_path)} >= {"traffic.jsonl", "audit.jsonl"}
     assert "\\u2022" in (tmp_path / "traffic.jsonl").read_text()
-    assert caught(tmp_path, said) == []
+    recording = read_recording(tmp_path / "traffic.jsonl")
+    assert recording.facts is not None
+    assert {*recording.facts.servers} == {server}
+    assert caught(tmp_path, said, repr(recording).encode()) == []
 
 
 @pytest.mark.hostile("C10")

@@ -35,7 +35,7 @@ from mcphost.host.traffic.message import (
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
 from mcphost.protocol.wire.jsonrpc import RequestId
-from mcphost.redaction import MASK, Mask, redacted, safe_command
+from mcphost.redaction import MASK, Mask, redacted, safe_command, safe_url
 
 if TYPE_CHECKING:
     from mcphost.host.recordings.recording import RecordingFacts
@@ -335,6 +335,14 @@ class TrafficBook:
         self.pair()
         return None if message.partner is None else self._find(message.partner)
 
+    def session_of(self, message: TrafficMessage) -> list[TrafficMessage]:
+        """The kept messages of the connection of this one, oldest first."""
+        pinned = (each for each in self._pinned.values() if each.server == message.server)
+        found = [
+            each for each in (*self._share(message.server).messages, *pinned) if each.connection == message.connection
+        ]
+        return sorted(found, key=attrgetter("number"))
+
     def mirrors(self, message: TrafficMessage) -> list[Mirror]:
         """The headers of a modern request beside the values of its body, without secrets; empty for anything else."""
         head = None if message.head is None else self._find(message.head)
@@ -404,7 +412,7 @@ class TrafficBook:
         from mcphost.host.recordings.recording import RecordingFacts  # late: few runs write one
 
         known = self.identities()
-        servers = {name: self._mask(safe_command(words)) for name, words in known.items() if name in names}
+        servers = {name: self._mask(safe_url(safe_command(words))) for name, words in known.items() if name in names}
         return RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen=seen, servers=servers)
 
     # Inside.

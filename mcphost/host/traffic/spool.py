@@ -17,7 +17,7 @@ from typing import Final
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.traffic import claim
 from mcphost.protocol.limits import MESSAGE_BYTES
-from mcphost.redaction import MASK, MIN_SECRET, Mask, command_secrets, looks_secret, redacted
+from mcphost.redaction import MASK, MIN_SECRET, Mask, command_secrets, looks_secret, redacted, secrets_in
 
 FOLDER: Final = "taps"
 """The folder of the files, in the state folder."""
@@ -66,11 +66,17 @@ FOLDERS: Final = ("PWD", "OLDPWD")
 """Variables that look like passwords by their names, and hold folders."""
 
 
+SCHEMES: Final = frozenset({"bearer", "basic", "digest", "token"})
+"""Words before a credential; without them it would not be recognized where it is not known."""
+
+
 def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[str] = ()) -> Mask:
-    """Masks the secrets that a program is given by variables and arguments, as their names show, and in headers."""
+    """Masks the secrets that a program is given: in variables and arguments, as names and URLs show, and in headers."""
     known = {value for name, value in env.items() if looks_secret(name) and name not in FOLDERS}
-    known.update(word for value in headers for word in (value, *value.split()))
+    words = (word for value in headers for word in (value, *value.split()))
+    known.update(word for word in words if word.lower() not in SCHEMES)
     known.update(command_secrets(command))
+    known.update(secret for value in (*env.values(), *command) if "://" in value for secret in secrets_in(value))
     secrets = sorted((value for value in known if len(value) >= MIN_SECRET), key=len, reverse=True)
     if not secrets:
         return lambda text: text

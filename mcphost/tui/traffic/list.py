@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 
+from mcphost.host.recordings.recording import SUFFIX
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
 from mcphost.host.traffic.message import TrafficMessage
@@ -253,7 +254,11 @@ class TrafficList(FollowedList[TrafficMessage]):
     async def exported(self, items: Sequence[TrafficMessage]) -> tuple[str, bytes]:
         # In a thread: masking the secrets of thousands of messages is slow.
         content = await asyncio.to_thread(self.book.export, items)
-        return f"mcphost-traffic-{file_stamp()}.jsonl", content
+        return f"mcphost-traffic-{file_stamp()}{SUFFIX}", content
+
+    def save_session(self, message: TrafficMessage) -> None:
+        """Save all messages of the connection of this one."""
+        self.run_worker(self._save(self.book.session_of(message)), group="export", exclusive=True)
 
 
 def _toggled(items: Iterable[TrafficMessage], changed: Iterable[TrafficMessage]) -> list[TrafficMessage]:

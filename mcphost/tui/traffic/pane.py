@@ -54,7 +54,8 @@ class TrafficPane(Container):
     HELP = "The traffic of all servers. A tool call that is sent again asks for your approval as usual."
     BINDINGS: ClassVar[list[BindingType]] = [
         _key("escape", "back", "back", "Back to the list, or from a file to the live traffic"),
-        _key("w", "save", "save", "Export the messages shown to a file (JSONL)"),
+        _key("w", "save", "save", "Save the messages shown as a recording (JSONL)"),
+        _key("W", "save_session", "save session", "Save all messages of this connection as a recording", show=False),
         _key("r", "partner", "pair", "Switch between a request and its response"),
         _key("v", "look", "raw", "Show the message as it came, or laid out"),
         _key("C", "call", "call", "Open the call that this message is part of"),
@@ -300,6 +301,10 @@ class TrafficPane(Container):
 
     def action_save(self) -> None:
         self.list.action_save()
+
+    def action_save_session(self) -> None:
+        if self.message is not None:
+            self.list.save_session(self.message)
 
 
 @dataclass(frozen=True, slots=True)

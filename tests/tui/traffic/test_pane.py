@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from mcphost.host.recordings.reading import recording_of
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.file import RecordedWaits
 from mcphost.host.traffic.message import TrafficMessage
@@ -338,8 +339,23 @@ async def test_keys_copy_and_export_messages_and_post_what_the_user_chose() -> N
         assert app.chosen == [TrafficPane.ResendRequested(request), CallChosen(1)]
         saved = app.screen
         assert isinstance(saved, SaveScreen)
-        assert [json.loads(line)["direction"] for line in saved._content.splitlines()] == ["out", "in"]
+        assert [json.loads(line)["direction"] for line in saved._content.splitlines()[1:]] == ["out", "in"]
         assert SECRET.encode() not in saved._content
+
+
+async def test_one_session_is_saved_as_a_recording_whatever_is_shown() -> None:
+    app = Passing()
+    app.call(1, server="git")
+    app.call(2)
+    app.call(3, server="git")
+    async with running(app) as pilot:
+        await pilot.press("slash", *"call:3", "enter", "W")
+        await until(pilot, lambda _: isinstance(app.screen, SaveScreen))
+        saved = app.screen
+        assert isinstance(saved, SaveScreen)
+        assert saved._file_name.endswith(".mcp.jsonl")
+        (session,) = recording_of(saved._content, "x").sessions
+        assert (session.server, [each.id for each in session.exchanges]) == ("git", [1, 3])
 
 
 async def test_the_request_that_opens_a_session_is_never_resent() -> None:
