@@ -1,13 +1,18 @@
-"""Programs from npm for the tests: installed once into the checkout's cache, whichever worker comes first."""
+"""Programs from npm for the tests: installed once into a cache, whichever worker comes first.
+
+The cache is the checkout's own, or the folder that ``MCPHOST_TEST_CACHE`` names.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import platform
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,9 +22,27 @@ import pytest
 
 from tests.conftest import MACHINE
 
-CACHE = Path(__file__).resolve().parents[1] / ".cache"
+CACHE = Path(MACHINE.get("MCPHOST_TEST_CACHE") or Path(__file__).resolve().parents[1] / ".cache")
 CODE = f"NODE_COMPILE_CACHE={CACHE / 'node-code'}"
 INSTALL_SECONDS = 300
+
+MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
+NODE = f"node-{sys.platform}-{MACHINES.get(platform.machine(), platform.machine())}"
+"""The package that holds Node.js itself."""
+PROGRAMS = (
+    f"{NODE}@22.23.3",
+    "@anthropic-ai/mcpb@2.1.2",
+    "@copilotkit/aimock@1.43.0",
+    "@modelcontextprotocol/conformance@0.1.16",
+    "@modelcontextprotocol/node@2.1.2",
+    "@modelcontextprotocol/server@2.4.0",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+    "conformance-preview@npm:@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "oidc-provider@9.13.3",
+)
+"""One set of all that can share one: a run of npm takes longer than one more package in it."""
 
 OFFLINE = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ENETUNREACH|ECONNREFUSED|name resolution|establish a new connection|from versions: none", re.I
@@ -60,14 +83,19 @@ def installed(name: str, packages: Sequence[str]) -> Path:
     return folder / "node_modules"
 
 
+def programs() -> Path:
+    """The ``node_modules`` of `PROGRAMS`."""
+    return installed("programs", PROGRAMS)
+
+
 def newer_node() -> Path:
     """The Node.js of npm, one for all programs: some need a newer one than systems have."""
-    return installed("node", ("node@22",)) / "node/bin/node"
+    return programs() / NODE / "bin/node"
 
 
-def node_runs(program: Path, *words: str) -> list[str]:
-    """The command line of a program of Node.js, which compiles its code at the first start alone."""
-    return ["env", CODE, str(newer_node()), str(program), *words]
+def node_runs(program: str | Path, *words: str) -> list[str]:
+    """The command line of a script of `PROGRAMS`, or of the tests, which is compiled at the first start alone."""
+    return ["env", CODE, str(newer_node()), str(programs() / program), *words]
 
 
 def download(*command: str) -> None:

@@ -8,27 +8,26 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.npm import CACHE
-
-PACKAGES = ("@modelcontextprotocol/conformance@0.1.16",)
-PREVIEW = ("@modelcontextprotocol/conformance@0.2.0-alpha.12",)
+from tests.npm import node_runs
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The suite's command line, on the Node that it needs."""
+    """The command line of a version of the suite, on the Node that it needs."""
 
-    modules: Path
-    node: Path
+    package: str
 
     def run(self, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
-        program = self.modules / "@modelcontextprotocol/conformance/dist/index.js"
         folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         return subprocess.run(
-            [self.node, program, *arguments],
+            node_runs(f"{self.package}/dist/index.js", *arguments),
             cwd=Path(__file__).parent,  # the driver is named from here: a path with a space would be split
-            env={**os.environ, "PATH": folders, "NODE_COMPILE_CACHE": str(CACHE / "node-code")},
+            env={**os.environ, "PATH": folders},
             capture_output=True,
             text=True,
             timeout=seconds,
         )
+
+
+RELEASED = Suite("@modelcontextprotocol/conformance")
+PREVIEW = Suite("conformance-preview")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.conformance.suite import PACKAGES, PREVIEW, Suite
-from tests.npm import installed, newer_node
+from tests.conformance.suite import PREVIEW, RELEASED, Suite
 
 CHECKS = {
     "initialize": 1,
@@ -35,17 +34,12 @@ CHECKS = {
 """The number of checks that each scenario must have made; without it, an idle client would pass."""
 
 
-@pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite(installed("conformance", PACKAGES), newer_node())
-
-
 @pytest.mark.requirement("SSE-03", "SSE-04", "SSE-07", "ELIC-14")
 @pytest.mark.parametrize("scenario", [*SCRIPTS, *SIGNING_IN, *ASKED])
-def test_a_scenario_passes_with_all_its_checks(suite: Suite, scenario: str, tmp_path: Path) -> None:
-    done, verdicts = followed(suite, scenario, tmp_path / "first")
+def test_a_scenario_passes_with_all_its_checks(scenario: str, tmp_path: Path) -> None:
+    done, verdicts = followed(RELEASED, scenario, tmp_path / "first")
     if "WARNING" in verdicts:  # 0.2 s late, which happens on a machine with other work
-        done, verdicts = followed(suite, scenario, tmp_path / "second")
+        done, verdicts = followed(RELEASED, scenario, tmp_path / "second")
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(verdicts) == {"SUCCESS"}
     assert len(verdicts) >= CHECKS[scenario]
@@ -69,16 +63,11 @@ MODERN_SCENARIOS = (
 """Scenarios of revision 2026-07-28, in the suite's newest preview."""
 
 
-@pytest.fixture(scope="module")
-def preview() -> Suite:
-    return Suite(installed("conformance-preview", PREVIEW), newer_node())
-
-
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-13", "HDR-01", "HDR-02", "HDR-03", "HDR-04", "HDR-06", "MRTR-03")
 @pytest.mark.requirement("MRTR-04", "MRTR-05", "SCHEMA-03", "AUTH-45")
 @pytest.mark.parametrize("scenario", MODERN_SCENARIOS)
-def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(preview: Suite, scenario: str, tmp_path: Path) -> None:
-    done, verdicts = followed(preview, scenario, tmp_path, "--spec-version", "2026-07-28")
+def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(scenario: str, tmp_path: Path) -> None:
+    done, verdicts = followed(PREVIEW, scenario, tmp_path, "--spec-version", "2026-07-28")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SUCCESS" in verdicts
     assert set(verdicts) <= {"SUCCESS", "SKIPPED"}  # skipped is what a modern session does not have
@@ -86,10 +75,8 @@ def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(preview: Suite,
 
 @pytest.mark.requirement("AUTH-44")
 @pytest.mark.parametrize(("scenario", "words"), REFUSING.items())
-def test_a_forbidden_offer_stops_the_client_with_a_reason(
-    suite: Suite, scenario: str, words: str, tmp_path: Path
-) -> None:
-    followed(suite, scenario, tmp_path)
+def test_a_forbidden_offer_stops_the_client_with_a_reason(scenario: str, words: str, tmp_path: Path) -> None:
+    followed(RELEASED, scenario, tmp_path)
     (said,) = tmp_path.glob("**/stderr.txt")
     assert words in said.read_text()
 
@@ -103,8 +90,8 @@ def followed(
     return done, [check["status"] for check in json.loads(report.read_text()) if check["status"] != "INFO"]
 
 
-def test_every_scenario_has_a_script_or_a_named_reason(suite: Suite) -> None:
-    listed = suite.run("list", "--client", seconds=30).stdout.splitlines()
+def test_every_scenario_has_a_script_or_a_named_reason() -> None:
+    listed = RELEASED.run("list", "--client", seconds=30).stdout.splitlines()
     scenarios = {line.split()[1] for line in listed if line.startswith("  - ")}
     known = [*SCRIPTS, *SIGNING_IN, *ASKED, *REFUSING, *WAITING]
     assert sorted(scenarios) == sorted(known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -13,8 +13,7 @@ from typing import IO
 import pytest
 import tomli_w
 
-from tests.conformance.suite import PACKAGES, PREVIEW, Suite
-from tests.npm import installed, newer_node
+from tests.conformance.suite import PREVIEW, RELEASED, Suite
 from tests.whole.keychain_file import ROOT, KeychainFile
 from tests.whole.peers import free_port
 
@@ -70,16 +69,16 @@ def served(folder: Path, protocol: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "name", "packages", "chosen", "least"),
+    ("protocol", "suite", "chosen", "least"),
     [
-        ("legacy", "conformance", PACKAGES, ("--suite", "all"), 32),
-        ("modern", "conformance-preview", PREVIEW, ("--requirements", "2026-07-28"), 49),
+        ("legacy", RELEASED, ("--suite", "all"), 32),
+        ("modern", PREVIEW, ("--requirements", "2026-07-28"), 49),
     ],
+    ids=["legacy", "modern"],
 )
 def test_every_scenario_passes_through_serve(
-    tmp_path: Path, protocol: str, name: str, packages: Sequence[str], chosen: tuple[str, str], least: int
+    tmp_path: Path, protocol: str, suite: Suite, chosen: tuple[str, str], least: int
 ) -> None:
-    suite = Suite(installed(name, packages), newer_node())
     with served(tmp_path, protocol) as url:
         done = suite.run("server", "--url", url, *chosen, seconds=SECONDS)
     summary, _, _ = done.stdout.partition("=== SUMMARY ===")[2].partition("Not scored")

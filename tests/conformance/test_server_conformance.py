@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.suite import PACKAGES, PREVIEW, Suite
-from tests.npm import installed, newer_node
+from tests.conformance.suite import PREVIEW, RELEASED, Suite
 
 SERVER = Path(__file__).parents[1] / "servers" / "conformance.py"
 SECONDS = 240.0
@@ -25,16 +24,12 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "packages", "chosen", "least"),
-    [
-        ("conformance", PACKAGES, ("--suite", "all"), 32),
-        ("conformance-preview", PREVIEW, ("--requirements", "2026-07-28"), 49),
-    ],
+    ("suite", "chosen", "least"),
+    [(RELEASED, ("--suite", "all"), 32), (PREVIEW, ("--requirements", "2026-07-28"), 49)],
+    ids=["released", "preview"],
 )
-def test_every_scenario_passes(
-    url: str, name: str, packages: tuple[str, ...], chosen: tuple[str, str], least: int
-) -> None:
-    done = Suite(installed(name, packages), newer_node()).run("server", "--url", url, *chosen, seconds=SECONDS)
+def test_every_scenario_passes(url: str, suite: Suite, chosen: tuple[str, str], least: int) -> None:
+    done = suite.run("server", "--url", url, *chosen, seconds=SECONDS)
     summary, _, _ = done.stdout.partition("=== SUMMARY ===")[2].partition("Not scored")
     assert "✗" not in summary, done.stdout
     assert summary.count("✓") >= least

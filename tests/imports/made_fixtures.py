@@ -35,6 +35,8 @@ PROGRAMS: Final = {
     "opencode": "opencode-ai@1.18.33",
 }
 """The package of each command; apart from each other, since some are hundreds of megabytes large."""
+SMALL: Final = ("claude", "gemini")
+"""Those that run in all tests."""
 PROJECT: Final = "/home/ada/app"
 """Replaces in a fixture the folder in which the program ran."""
 
@@ -151,9 +153,14 @@ CASES: Final[Mapping[str, Program]] = {
 }  # fmt: skip
 
 
+def host_modules(program: str) -> Path:
+    """The ``node_modules`` of a program of `PROGRAMS`."""
+    return installed(f"host-{program}", [PROGRAMS[program]])
+
+
 def program_environment(program: str, home: Path) -> dict[str, str]:
     """The environment in which a program of `PROGRAMS` runs, with ``home`` as its home folder."""
-    modules = installed(f"host-{program}", [PROGRAMS[program]])
+    modules = host_modules(program)
     node = Path(shutil.which("node") or "/usr/bin/node").parent
     path = os.pathsep.join(map(str, (modules / ".bin", node, "/usr/bin", "/bin")))
     quiet = {"CI": "1", "TERM": "dumb", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1"}

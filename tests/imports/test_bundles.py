@@ -25,7 +25,7 @@ from mcphost.imports.bundles import Bundle, Machine, copy_bundle, discard, open_
 from mcphost.imports.found import FoundServer
 from mcphost.imports.inputs import fill_in
 from tests.imports.bundle_files import MANIFEST, archive
-from tests.npm import NETWORK, installed
+from tests.npm import NETWORK, programs
 
 LINUX = Machine(Path("/home/ada"), "linux", lambda program: program in ("node", "uv", "python3"))
 
@@ -383,13 +383,12 @@ def test_names_of_a_bundle_cannot_lead_out_of_the_folder_of_bundles(tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_bundle_of_the_real_packer_is_read_and_its_program_runs(tmp_path: Path) -> None:
-    modules = installed("mcpb", ["@anthropic-ai/mcpb@2.1.2"])
     source = tmp_path / "source"
     (source / "server").mkdir(parents=True)
     (source / "manifest.json").write_text(json.dumps(MANIFEST))
     (source / "server" / "index.js").write_text("console.log(process.cwd())")
     packed = tmp_path / "tides.mcpb"
-    program = modules / ".bin" / "mcpb"
+    program = programs() / ".bin" / "mcpb"
     for words in (["pack", str(source), str(packed)], ["sign", str(packed), "--self-signed"]):
         done = subprocess.run([program, *words], env=NETWORK, cwd=tmp_path, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stdout + done.stderr

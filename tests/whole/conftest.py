@@ -8,30 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.npm import installed, node_runs
-from tests.whole.peers import NPM_SERVERS, sdk_runs
-
-
-@pytest.fixture(scope="session")
-def node_modules() -> Path:
-    """The folder with the npm servers."""
-    return installed("node-servers", NPM_SERVERS)
+from tests.npm import node_runs
+from tests.whole.peers import NPM_SERVERS, everything, filesystem, sdk_runs
 
 
 @pytest.fixture
-def five_servers(node_modules: Path, tmp_path: Path) -> Path:
+def five_servers(tmp_path: Path) -> Path:
     """A configuration of five servers of other projects: three from npm, two from PyPI."""
     files = tmp_path / "files"
     files.mkdir()
     (files / "hello.txt").write_text("hello from a file\n")
     subprocess.run(["git", "init", "-q", str(files)], check=True)
     scripts = Path(sys.executable).parent
-    npm = node_modules / "@modelcontextprotocol"
     config = tmp_path / "five.toml"
     config.write_text(
-        _entry("everything", *node_runs(npm / "server-everything/dist/index.js", "stdio"))
-        + _entry("filesystem", *node_runs(npm / "server-filesystem/dist/index.js", str(files)))
-        + _entry("memory", *node_runs(npm / "server-memory/dist/index.js"), env=f'MEMORY_FILE_PATH = "{tmp_path}/m"')
+        _entry("everything", *everything("stdio", 0))
+        + _entry("filesystem", *filesystem(files))
+        + _entry("memory", *node_runs(NPM_SERVERS.format("memory")), env=f'MEMORY_FILE_PATH = "{tmp_path}/m"')
         + _entry("time", *sdk_runs(scripts / "mcp-server-time", "--local-timezone", "UTC"))
         + _entry("git", *sdk_runs(scripts / "mcp-server-git", "--repository", str(files)))
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.npm import installed, node_runs
+from tests.npm import node_runs
 from tests.whole.peers import free_port, listening, peer_program
 
 FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
@@ -23,11 +23,10 @@ def aimock(folder: Path, fixtures: Sequence[Any], *, chunk: int = 3, port: int |
 
     It is killed when the block ends.
     """
-    program = installed("node-models", ("@copilotkit/aimock@1.43.0",)) / "@copilotkit/aimock/dist/cli.js"
     file, port = folder / "fixtures.json", port or free_port()
     file.write_text(json.dumps({"fixtures": fixtures}))
     options = ["-p", str(port), "-f", str(file), "--strict", "--chunk-size", str(chunk), "--log-level", "silent"]
-    with listening(node_runs(program, *options), port):
+    with listening(node_runs("@copilotkit/aimock/dist/cli.js", *options), port):
         yield f"http://127.0.0.1:{port}"
 
 

@@ -19,15 +19,11 @@ from mcphost.protocol.models.content import ResourceContents
 from mcphost.protocol.models.progress import Progress
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
-from tests.npm import installed, node_runs
+from tests.npm import node_runs
 from tests.pypi import environment, sources
 from tests.warm_start import relayed
 
-NPM_SERVERS = (
-    "@modelcontextprotocol/server-everything@2026.8.31",
-    "@modelcontextprotocol/server-filesystem@2026.8.31",
-    "@modelcontextprotocol/server-memory@2026.8.31",
-)
+NPM_SERVERS = "@modelcontextprotocol/server-{}/dist/index.js"
 PYTHON_SERVERS = (
     "fastmcp[tasks]==4.1.2",  # the newest FastMCP that installs
     "mcp==2.3.0",
@@ -51,15 +47,13 @@ START_SECONDS = 40
 
 
 def everything(transport: str, port: int) -> list[str]:
-    program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-everything/dist/index.js"
     word = "streamableHttp" if transport == "http" else transport
-    return ["env", f"PORT={port}", *node_runs(program, word)]
+    return ["env", f"PORT={port}", *node_runs(NPM_SERVERS.format("everything"), word)]
 
 
 def filesystem(folder: Path) -> list[str]:
     """Over stdio, for what is in this folder."""
-    program = installed("node-servers", NPM_SERVERS) / "@modelcontextprotocol/server-filesystem/dist/index.js"
-    return node_runs(program, str(folder))
+    return node_runs(NPM_SERVERS.format("filesystem"), str(folder))
 
 
 def fastmcp(transport: str, port: int) -> list[str]:

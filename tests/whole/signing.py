@@ -25,12 +25,11 @@ from tests.auth.keyring_session import installed as keyring_installed
 from tests.auth.keyring_session import session
 from tests.conftest import SERVERS
 from tests.executables import write_executable
-from tests.npm import installed, node_runs
+from tests.npm import node_runs, programs
 from tests.terminal import Terminal
 from tests.whole.keychain_file import KeychainFile
 from tests.whole.peers import free_port, listening, sdk_runs, until_listening
 
-PACKAGES = ("oidc-provider@9.13.3",)
 ROOT = SERVERS.parents[1]
 
 LIFE = 3600
@@ -82,9 +81,8 @@ class Authorization:
         self.ended, self._life = folder / "ended", folder / "life"
         self.ended.touch()
         self._life.write_text(str(LIFE))
-        modules = installed("authorization", PACKAGES)
         settings = {
-            "modules": str(modules),
+            "modules": str(programs()),
             "port": self.port,
             "resource": resource,
             "life": str(self._life),

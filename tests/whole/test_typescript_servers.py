@@ -14,19 +14,17 @@ from mcphost.host.traffic.message import MessageKind
 from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import Person
-from tests.npm import installed, node_runs
+from tests.npm import node_runs, programs
 from tests.whole.peers import meeting, read, running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
-PACKAGES = ("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2")
 MODERN = "2026-07-28"
 CALLS = "count://calls"
 
 
 def typescript(transport: str, port: int) -> list[str]:
-    modules = installed("typescript-sdk-2", PACKAGES)
-    return node_runs(SERVERS / "typescript.mjs", str(modules), transport, str(port))
+    return node_runs(SERVERS / "typescript.mjs", str(programs()), transport, str(port))
 
 
 @pytest.fixture(params=["stdio", "http"])
