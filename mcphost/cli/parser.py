@@ -291,12 +291,19 @@ COMMANDS: Final = {
                 nargs="?",
                 const="any",
             ),
+            _flag("--strict", "judge the servers by what the specification demands of them; calls no tool"),
+            _repeated("--call", "TOOL", "with --strict, call this tool, too; 'TOOL {JSON}' gives arguments"),
+            _flag("--rules", "with --strict, list every rule with its outcome"),
+            _YES,
+            _reports,
         ],
         """\
   mcphost check
   mcphost check git https://docs.example.com/mcp
   mcphost check --json | jq -r 'select(.state != "ready").server'
   mcphost check git --era both                    does it speak both eras?
+  mcphost check --strict git                      does it keep to the specification?
+  mcphost check --strict http://127.0.0.1:3000/mcp --call 'add {"a": 1, "b": 2}'
 """,
         more="""\
 With --json, one object a line for each server: server, state (ready, failed or
@@ -311,6 +318,16 @@ modern each: speaks, protocolVersion and answer (how that was found out).
 Exit codes with --era: 0 every server speaks the era asked for (without a
 value: at least one), 1 one does not, 2 usage or configuration, 3 one speaks
 neither, or could not be reached.
+
+With --strict each server is started a few times, in each era that it speaks or
+that --era names, and gets harmless requests, some of them wrong on purpose.
+With --json, one object a line for each server and era: server, era, speaks,
+reason, protocolVersion, transport, failed, warning, passed, skipped (numbers)
+and findings, each with rule, outcome, level, section, revisions, requirement,
+seen and reason.
+
+Exit codes with --strict: 0 no MUST is broken, 1 one is, or an era asked for is
+not spoken, 2 usage or configuration, 3 not connected, 4 a call was declined.
 """,
         several="servers",
     ),

@@ -144,7 +144,9 @@ class ResourceMethods:
         }
 
     def _read(self, params: Json, revision: Revision) -> Json:
-        contents = read(params.get("uri"), self._state)
+        if not isinstance(params.get("uri"), str):
+            raise RpcError(ErrorCode.INVALID_PARAMS, "The keeper needs the uri of what to fetch, as a string.")
+        contents = read(params["uri"], self._state)
         if contents is None:
             words = f"There is nothing called {params.get('uri')} on the shelf."
             raise RpcError(ErrorCode.RESOURCE_NOT_FOUND, words, {"uri": params.get("uri")})

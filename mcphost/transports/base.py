@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import Revision
@@ -92,6 +92,18 @@ class MessageObserver(Protocol):
 
     def noted(self, kind: NoteKind, text: str) -> None:
         """Something else happened. HTTP heads are given with secrets masked."""
+
+
+class ProbedAnswer(NamedTuple):
+    """The answer to one HTTP request of a probe, as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+    """Decompressed; its start if more came than was wanted."""
+    ended: bool
+    """True if the body came to its end."""
 
 
 class Transport(Protocol):

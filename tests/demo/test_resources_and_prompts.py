@@ -50,7 +50,7 @@ def test_a_ship_is_read_by_the_template(keeper: Keeper) -> None:
     ("method", "params", "code"),
     [
         ("resources/read", {"uri": "lighthouse://ships/ferry/Limpet"}, -32002),
-        ("resources/read", {}, -32002),
+        ("resources/read", {}, -32602),
         ("resources/subscribe", {"uri": "lighthouse://attic"}, -32002),
         ("prompts/get", {"name": "ransom_note"}, -32602),
         ("prompts/get", {"name": "watch_report"}, -32602),

@@ -15,7 +15,7 @@ from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failu
 from mcphost.cli.output import Outcome, StatusLine, json_text, table
 from mcphost.cli.preparation import run_without_calls, select_servers
 from mcphost.composition import Selection
-from mcphost.errors import ConfigError, McphostError, SignInFailed
+from mcphost.errors import ConfigError, McphostError, SignInFailed, UsageError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.events import ServerChanged
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
 
 def run_check(options: Namespace) -> int:
-    """Connect to servers and report each result, or with ``--era`` which eras they speak."""
+    """Connect to servers and report each result, or do what ``--strict`` or ``--era`` demand."""
+    if options.strict:
+        from mcphost.cli.commands.strict_check import run_check_strict  # late: as below
+
+        return run_check_strict(options)
+    refuse_without_strict(options)
     if options.era is not None:
         from mcphost.cli.commands.eras import run_check_eras  # late: it is another command in all but name
 
@@ -39,6 +44,13 @@ def run_check(options: Namespace) -> int:
         chosen,
         lambda host: check(host, chosen.names, chosen.broken, _of_profile(chosen), as_json=options.json),
     )
+
+
+def refuse_without_strict(options: Namespace) -> None:
+    """Raise UsageError for options that only ``--strict`` reads."""
+    given = [name for name in ("call", "rules", "junit", "sarif", "yes") if getattr(options, name)]
+    if given:
+        raise UsageError(f"--{given[0]} belongs to --strict; add it")
 
 
 def _of_profile(chosen: Selection) -> Sequence[str]:

@@ -1,1 +1,1 @@
-"""Judges servers by the rows of `requirements.tsv`, by what is seen from outside."""
+"""Judges servers from outside by the requirements of the specification."""

@@ -85,7 +85,7 @@ def read_annotations(schema: object) -> tuple[ParameterHeader, ...]:
     """The annotations of an input schema. Raises InvalidAnnotation; a schema with one is not to be used over HTTP."""
     found: list[ParameterHeader] = []
     names: set[str] = set()
-    for path, subschema in _annotated(schema):
+    for path, subschema in annotated(schema):
         if path is None:
             raise InvalidAnnotation(f"{ANNOTATION} is where no argument can be found by name")
         header = _read_annotation(path, subschema)
@@ -108,7 +108,7 @@ def _read_annotation(path: tuple[str, ...], schema: Mapping[str, Any]) -> Parame
     return ParameterHeader(f"{PARAMETER_PREFIX}{name}", path, kind)
 
 
-def _annotated(schema: object) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
+def annotated(schema: object) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
     """Each annotated subschema, with the path of the argument; None where it is not reached by properties alone."""
     pending: list[tuple[tuple[str, ...] | None, object]] = [((), schema)]
     while pending:

@@ -51,6 +51,12 @@ ALL = ["git", "added", "project", "alias"]
 CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
 
 
+CHECK = [
+    f"--{word}"
+    for word in "help config profile traffic redact json era strict call rules yes junit sarif".split()  # noqa: SIM905
+]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -70,7 +76,7 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("check --config other.toml ''", ["elsewhere"]),
         ("check --era ''", []),
         ("check --json ''", ALL),
-        ("check --", ["--help", "--config", "--profile", "--traffic", "--redact", "--json", "--era"]),
+        ("check --", CHECK),
         ("check -- --", []),
         ("demo --era ''", ["legacy", "modern"]),
         ("demo --era=m", ["--era=modern"]),

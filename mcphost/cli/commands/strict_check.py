@@ -1,0 +1,282 @@
+"""``mcphost check --strict``: judges servers by what the specification demands of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from mcphost import __version__
+from mcphost.cli.approver import approver_for
+from mcphost.cli.failures import failure, unselected, worst_exit
+from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, json_text, remark, with_coloured_states
+from mcphost.cli.parser import ERA_CHOICES
+from mcphost.cli.preparation import run_audited, run_without_calls, select_servers
+from mcphost.cli.report_formats import CaseOutcome, ReportedCase, claim_reports, write_reports
+from mcphost.composition import Selection, is_ad_hoc, values_for
+from mcphost.composition.probing import ProbedServers
+from mcphost.config import Config, ServerConfig
+from mcphost.errors import ConfigError, Declined, McphostError, UsageError
+from mcphost.host.comparison.sides import ERAS, EraName, in_era
+from mcphost.host.server_rules.checking import EraSighting, calls_in, look_at
+from mcphost.host.server_rules.judging import RuleFinding, judge
+from mcphost.host.server_rules.requirements import requirements
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import show_line
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
+
+SHOWN: Final = ("failed", "warning")
+"""The outcomes that are findings."""
+
+MARKS: Final = {"failed": "✖", "warning": "▲", "passed": "●", "skipped": "○"}
+
+_NOT_EVEN: Final = ("of another revision", "not seen from outside")
+"""Reasons to skip a row that say nothing about the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCall:
+    """A tool that may be called, with its arguments."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class JudgedEra:
+    """A server in one era. ``findings`` is empty if it does not speak it."""
+
+    server: str
+    looked: EraSighting
+    findings: Sequence[RuleFinding] = ()
+
+    @property
+    def title(self) -> str:
+        seen = self.looked.seen
+        return f"{self.server}, {self.looked.era}" + (f" {seen.revision.version} over {seen.transport}" if seen else "")
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(finding.outcome for finding in self.findings)
+
+    def as_object(self, *, every: bool) -> dict[str, Any]:
+        seen = self.looked.seen
+        return {
+            "server": self.server,
+            "era": self.looked.era,
+            "speaks": seen is not None,
+            "reason": self.looked.words,
+            "protocolVersion": seen.revision.version if seen else None,
+            "transport": seen.transport if seen else None,
+            **{outcome: self.counts[outcome] for outcome in MARKS},
+            "findings": [_as_object(each) for each in self.findings if every or each.outcome in SHOWN],
+        }
+
+
+@dataclass(slots=True)
+class Wishes:
+    """The wishes of the command line."""
+
+    eras: tuple[EraName, ...] | None
+    """None: those that each server speaks."""
+    calls: Sequence[NamedCall]
+    copies: dict[tuple[str, EraName], str] = field(default_factory=dict)
+    """The names of the servers' copies that speak one era, for calls."""
+
+
+def run_check_strict(options: Namespace) -> int:
+    """Probe the servers, and report every row that they break."""
+    wanted = options.era
+    if wanted not in (None, *ERA_CHOICES, "any"):  # ``check --strict --era SERVER``: the word is not an era
+        options.servers, wanted = [wanted, *options.servers], "any"
+    eras = None if wanted in (None, "any") else ERAS if wanted == "both" else (wanted,)
+    wishes = Wishes(eras, [_read_call(word) for word in options.call])
+    claim_reports(options)
+    chosen = _unstarted(select_servers(options), wishes)
+    names = [name for name in chosen.names if name not in wishes.copies.values()]
+    if not wishes.calls:
+        return run_without_calls(options, chosen, lambda host: check_strictly(host, names, chosen, wishes, options))
+    tools = ", ".join(dict.fromkeys(show_line(call.tool) for call in wishes.calls))
+    remark(f"will call {tools} on {', '.join(names)}, once in each era")
+    configured = not any(map(is_ad_hoc, options.servers))
+    approver = approver_for(names[0], wishes.calls[0].tool, yes=options.yes, configured=configured)
+    return run_audited(options, chosen, approver, lambda host: check_strictly(host, names, chosen, wishes, options))
+
+
+def _read_call(word: str) -> NamedCall:
+    """``TOOL`` or ``TOOL {"name": value}``. Raises UsageError."""
+    tool, _, given = word.partition(" ")
+    if not given.strip():
+        return NamedCall(tool, {})
+    try:
+        arguments = json.loads(given)
+    except ValueError as error:
+        raise UsageError(f"--call {tool}: the arguments are not JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise UsageError(f"--call {tool}: the arguments must be a JSON object")
+    return NamedCall(tool, arguments)
+
+
+def _unstarted(chosen: Selection, wishes: Wishes) -> Selection:
+    """The selection, in which nothing starts by itself; with copies of the servers for calls in each era."""
+    config: Config = chosen.config
+    servers: dict[str, ServerConfig] = {
+        name: entry.model_copy(update={"start": "manual"}) for name, entry in config.servers.items()
+    }
+    for name in chosen.names if wishes.calls else ():
+        for era in wishes.eras or ERAS:
+            try:
+                config, side = in_era(config, name, era)
+            except ConfigError:
+                continue
+            wishes.copies[name, era] = side.server
+            servers[side.server] = config.servers[side.server]
+    names = (*chosen.names, *wishes.copies.values())
+    return replace(chosen, config=config.model_copy(update={"servers": servers}), names=names)
+
+
+async def check_strictly(
+    host: Host, names: Sequence[str], chosen: Selection, wishes: Wishes, options: Namespace
+) -> Outcome:
+    """Look at all servers at once, make the calls one after the other, and report."""
+    status, probed = StatusLine(), ProbedServers(chosen.config, values_for(chosen.config, os.environ))
+    try:
+        found = await asyncio.gather(*(_look(host, name, probed, wishes, status) for name in names))
+        for name, eras in zip(names, found, strict=True):
+            for looked in eras if wishes.calls else ():
+                await _call(host, name, looked, wishes, status)
+    finally:
+        status.clear()
+        await probed.aclose()
+    judged = [
+        JudgedEra(name, looked, tuple(judge(looked.seen)) if looked.seen else ())
+        for name, eras in zip(names, found, strict=True)
+        for looked in eras
+        if looked.seen or wishes.eras or not any(each.seen for each in eras)
+    ]
+    closed = [name for name, eras in zip(names, found, strict=True) if not any(each.seen for each in eras)]
+    if closed:
+        await host.servers.ready(closed)  # opened as every server is, it says why it cannot be
+    unready = [name for name in closed if not host.servers[name].ready]
+    failures = [
+        *(failure(host, name, chosen.broken) for name in unready),
+        *dict(unselected(chosen.broken, names)).values(),
+    ]
+    return _outcome(judged, failures, options)
+
+
+async def _look(
+    host: Host, name: str, probed: ProbedServers, wishes: Wishes, status: StatusLine
+) -> Sequence[EraSighting]:
+    pinned = host.config.servers[name].protocol
+    eras = wishes.eras or (ERAS if pinned == "auto" else (pinned,))
+    try:
+        target = await probed.find(name)
+    except ConfigError as error:
+        return [EraSighting(era, words=str(error)) for era in eras]
+    identity = {"name": "mcphost", "version": __version__}
+    return await look_at(target, eras, identity, lambda probe: status.show(f"probing {name}: {probe}"))
+
+
+async def _call(host: Host, name: str, looked: EraSighting, wishes: Wishes, status: StatusLine) -> None:
+    """Make the calls in one era, each with consent as any other. Raises Declined."""
+    copy = wishes.copies.get((name, looked.era))
+    if looked.seen is None or copy is None:
+        return
+    await host.servers.ready([copy])
+    for wanted in wishes.calls:
+        status.show(f"calling {wanted.tool} on {name}", last=True)
+        began = host.traffic.newest
+        call = host.tool_calls.call(copy, wanted.tool, wanted.arguments)
+        try:
+            await call.result()
+        except Declined:
+            raise
+        except McphostError as error:
+            remark(f"{name}: {wanted.tool}: {error}")
+        passed = [message for message in host.traffic.since(began) if message.call == call.number]
+        looked.seen.calls += calls_in((message, host.traffic.raw(message)) for message in passed)
+
+
+def _outcome(judged: Sequence[JudgedEra], failures: Sequence[McphostError], options: Namespace) -> Outcome:
+    text = (
+        "".join(json_text(each.as_object(every=options.rules)) for each in judged)
+        if options.json
+        else with_coloured_states("".join(_lines(judged, every=options.rules)))
+    )
+    rules = {row.id: row.text for row in requirements().values()}
+    remarks = write_reports(options, [*_cases(judged, every=options.rules)], "mcphost check --strict", rules)
+    broken = any(each.looked.seen is None or each.counts["failed"] for each in judged)
+    code = Exit.NEGATIVE if broken else Exit.DONE
+    if failures:
+        code = worst_exit(failures)
+    return Outcome(text, code, tuple(remarks), tuple(map(ErrorReport.from_error, failures)))
+
+
+def _lines(judged: Sequence[JudgedEra], *, every: bool) -> Iterator[str]:
+    """The findings of each server, then the counts; with ``every``, each row with its outcome."""
+    for number, each in enumerate(judged):
+        yield f"\n{each.title}\n" if number else f"{each.title}\n"
+        if each.looked.seen is None:
+            yield f"  not opened: {show_line(each.looked.words, 400)}\n"
+            continue
+        for outcome in SHOWN:
+            yield from (_finding_lines(finding) for finding in each.findings if finding.outcome == outcome)
+        if every:
+            yield from (_row_line(finding) for finding in each.findings if finding.outcome not in SHOWN)
+        counts, hint = each.counts, "" if every else " (--rules lists them)"
+        yield (
+            f"  {counts['failed']} broken, {counts['warning']} warnings, {counts['passed']} kept, "
+            f"{counts['skipped']} not judged{hint}\n"
+        )
+
+
+def _finding_lines(finding: RuleFinding) -> str:
+    row = finding.row
+    return (
+        f"{MARKS[finding.outcome]} {row.id}  {row.level}  {row.text}\n"
+        f"    seen: {finding.seen}\n"
+        f"    by:   {row.section}, {row.revisions}\n"
+    )
+
+
+def _row_line(finding: RuleFinding) -> str:
+    reason = f" ({finding.reason})" if finding.reason else ""
+    return f"{MARKS[finding.outcome]} {finding.row.id}  {finding.row.level}  {finding.row.text}{reason}\n"
+
+
+def _as_object(finding: RuleFinding) -> dict[str, Any]:
+    row = finding.row
+    return {
+        "rule": row.id,
+        "outcome": finding.outcome,
+        "level": row.level,
+        "section": row.section,
+        "revisions": row.revisions,
+        "requirement": row.text,
+        "seen": finding.seen,
+        "reason": finding.reason,
+    }
+
+
+_OUTCOMES: Final[Mapping[str, CaseOutcome]] = {
+    "passed": "passed", "failed": "failed", "warning": "warning", "skipped": "skipped",
+}  # fmt: skip
+
+
+def _cases(judged: Sequence[JudgedEra], *, every: bool) -> Iterator[ReportedCase]:
+    for each in judged:
+        if each.looked.seen is None:
+            yield ReportedCase(each.title, "speaks the era", "failed", each.looked.words, rule="era")
+        for finding in each.findings:
+            if every or finding.reason not in _NOT_EVEN:
+                row, words = finding.row, finding.seen or finding.reason
+                name = f"{row.id} {row.text}"
+                yield ReportedCase(each.title, name, _OUTCOMES[finding.outcome], words, rule=row.id)

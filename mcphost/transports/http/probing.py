@@ -1,0 +1,64 @@
+"""Sends single HTTP requests exactly as they are given, also wrong ones, and returns what came back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
+
+import httpx
+
+from mcphost.errors import TransportError
+from mcphost.transports.base import ProbedAnswer
+from mcphost.transports.http import redirects, responses
+from mcphost.transports.http.endpoint import FAILURES, PhaseTimeouts, open_client
+from mcphost.transports.http.failures import lost
+
+LINGER = 0.5
+"""Seconds that a stream may take to end after its answer."""
+
+
+class HttpProbing:
+    """Probes one URL; ``limit`` is the most bytes of a body."""
+
+    def __init__(self, url: str, limit: int, *, headers: Mapping[str, str], auth: httpx.Auth | None) -> None:
+        self._url, self._limit = url, limit
+        self._client = open_client(url, PhaseTimeouts(), headers=headers, auth=auth)
+
+    async def send(
+        self, method: str, headers: Mapping[str, str], content: bytes | None, enough: Callable[[bytes], bool]
+    ) -> ProbedAnswer:
+        """Send once; read until the end, the limit, or shortly after ``enough`` said yes to a piece of the body.
+
+        The caller bounds the time. Raises a TransportError.
+        """
+        try:
+            request = self._client.build_request(method, self._url, headers=headers, content=content)
+            response = await redirects.send(self._client, request)
+            async with aclosing(response):
+                body, ended = await self._read(response, enough)
+        except FAILURES as error:
+            raise error if isinstance(error, TransportError) else lost(error, httpx.URL(self._url)) from None
+        return ProbedAnswer(response.status_code, {**response.headers}, body, ended)
+
+    async def _read(self, response: httpx.Response, enough: Callable[[bytes], bool]) -> tuple[bytes, bool]:
+        body = bytearray()
+        async with aclosing(responses.chunks(response)) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > self._limit:
+                    return bytes(body), False
+                if enough(piece):
+                    break
+            else:
+                return bytes(body), True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGER):
+                    async for piece in pieces:
+                        body += piece[: self._limit]
+                    return bytes(body), True
+        return bytes(body), False
+
+    async def aclose(self) -> None:
+        with suppress(*FAILURES):
+            await self._client.aclose()
