@@ -50,7 +50,7 @@ class Runner:
         code, cases = self.reports.get(words[0], (0, []))
         if cases is not None:
             report = next(word for word in words if word.startswith("--junit=")).partition("=")[2]
-            Path(report).write_text(junit(cases, words[0]))
+            Path(report).write_text(junit(cases, words[0], warnings_fail=words[0] == "lock"))
         return code
 
     def run(self) -> int:
@@ -113,11 +113,13 @@ def test_an_input_that_cannot_be_meant_is_refused(tmp_path: Path, runner: Runner
 def test_the_summary_has_what_each_command_found(runner: Runner) -> None:
     changed = ReportedCase("git", "git_log", "failed", "path is now <b>required")
     review = ReportedCase("git", "git_show", "warning", "the description differs")
-    runner.reports = {"lock": (1, [changed, review]), "check": (3, None)}
+    should = ReportedCase("git", "LIST-4", "warning", "no name")
+    runner.reports = {"lock": (1, [changed, review]), "check": (3, [should])}
     assert runner.run() == 1
     text = runner.summary.read_text()
     assert r"| ❌ | lock: git | git\_log | path is now &lt;b&gt;required |" in text
     assert r"| ⚠️ | lock: git | git\_show | the description differs |" in text
+    assert "| ⚠️ | strict: git | LIST-4 | no name |" in text
     assert "exit code 3; the log says why" in text
     assert "passed=false" in runner.output.read_text()
 

@@ -65,14 +65,20 @@ class ReportedCase(NamedTuple):
     line: int = 0
 
 
-def junit(cases: Sequence[ReportedCase], suite: str) -> str:
-    """JUnit XML: a suite for each group. Warnings and notes pass, with their words as output."""
+def junit(cases: Sequence[ReportedCase], suite: str, *, warnings_fail: bool = False) -> str:
+    """JUnit XML: a suite for each group. Notes pass, and warnings do unless ``warnings_fail``; their words are output.
+
+    Both have a property with their outcome, since JUnit knows neither.
+    """
     from xml.etree import ElementTree  # late: only with --junit
 
-    root = ElementTree.Element("testsuites", {"name": _xml_line(suite), **_counts(cases)})
+    failing: tuple[CaseOutcome, ...] = ("failed", "warning") if warnings_fail else ("failed",)
+    root = ElementTree.Element("testsuites", {"name": _xml_line(suite), **_counts(cases, failing)})
     for group in dict.fromkeys(case.group for case in cases):
         members = [case for case in cases if case.group == group]
-        parent = ElementTree.SubElement(root, "testsuite", {"name": _xml_line(group) or suite, **_counts(members)})
+        parent = ElementTree.SubElement(
+            root, "testsuite", {"name": _xml_line(group) or suite, **_counts(members, failing)}
+        )
         named = Counter[str]()
         for case in members:
             # GitLab drops cases of the same name.
@@ -83,25 +89,27 @@ def junit(cases: Sequence[ReportedCase], suite: str) -> str:
                 facts["file"] = _xml_line(case.file)
             element = ElementTree.SubElement(parent, "testcase", facts)
             words = _xml(show(case.words, limit=CHARACTERS))
-            if case.outcome in ("failed", "error"):
+            if case.outcome in ("warning", "note"):
+                properties = ElementTree.SubElement(element, "properties")
+                ElementTree.SubElement(properties, "property", {"name": "outcome", "value": case.outcome})
+            if case.outcome in failing or case.outcome == "error":
                 about = {"message": _xml_line(case.words, 400), "type": _xml_line(case.rule) or case.outcome}
-                tag = "failure" if case.outcome == "failed" else "error"
+                tag = "error" if case.outcome == "error" else "failure"
                 ElementTree.SubElement(element, tag, about).text = words
             elif case.outcome == "skipped":
                 ElementTree.SubElement(element, "skipped", {"message": _xml_line(case.words, 400)})
             elif case.words:
-                label = "" if case.outcome == "passed" else f"{case.outcome}: "
-                ElementTree.SubElement(element, "system-out").text = label + words
+                ElementTree.SubElement(element, "system-out").text = words
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _counts(cases: Sequence[ReportedCase]) -> dict[str, str]:
+def _counts(cases: Sequence[ReportedCase], failing: Sequence[CaseOutcome]) -> dict[str, str]:
     found = Counter(case.outcome for case in cases)
     seconds = sum(case.seconds or 0.0 for case in cases)
     return {
         "tests": str(len(cases)),
-        "failures": str(found["failed"]),
+        "failures": str(sum(found[outcome] for outcome in failing)),
         "errors": str(found["error"]),
         "skipped": str(found["skipped"]),
         "time": f"{seconds:.3f}",
@@ -265,14 +273,19 @@ def write_reports(
     suite: str,
     rules: Mapping[str, str],
     env: Mapping[str, str] = os.environ,
+    *,
+    warnings_fail: bool = False,
 ) -> list[str]:
     """Write the files of ``--junit`` and ``--sarif``, and return a remark for each. Raises ConfigError.
 
-    On a runner of GitHub, without ``--json``, the annotations go to stderr.
+    ``warnings_fail``: the command fails after a warning, and so JUnit has a failure, too. On a runner of GitHub,
+    without ``--json``, the annotations go to stderr.
     """
     remarks = []
     for path in filter(None, (options.junit, options.sarif)):
-        write_report(path, junit(cases, suite) if path == options.junit else sarif(cases, rules, suite))
+        as_junit = path == options.junit
+        text = junit(cases, suite, warnings_fail=warnings_fail) if as_junit else sarif(cases, rules, suite)
+        write_report(path, text)
         remarks.append(f"the report is in {path}")
     if env.get("GITHUB_ACTIONS") == "true" and not options.json and sys.stderr is not None:
         StatusLine.take_away()

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from mcphost.cli.report_formats import CaseOutcome, ReportedCase, junit, write_report, write_reports
+from mcphost.cli.report_formats import CaseOutcome, ReportedCase, write_reports
 from mcphost.host.comparison.findings import RULES, SurfaceFinding, counted, findings_text
 from mcphost.host.comparison.severity import BREAKING, NOTE, REVIEW, ChangeSeverity
 from mcphost.protocol.display import show_line
@@ -51,10 +51,4 @@ def cases_of(
 
 def write_surface_reports(options: Namespace, cases: Sequence[ReportedCase], suite: str) -> list[str]:
     """As `write_reports`; in JUnit, which knows no warnings, a finding for review fails as the command does."""
-    others = Namespace(junit=None, sarif=options.sarif, json=options.json)
-    remarks = write_reports(others, cases, suite, RULES)
-    if options.junit is not None:
-        failing = [case._replace(outcome="failed") if case.outcome == "warning" else case for case in cases]
-        write_report(options.junit, junit(failing, suite))
-        remarks.insert(0, f"the report is in {options.junit}")
-    return remarks
+    return write_reports(options, cases, suite, RULES, warnings_fail=True)

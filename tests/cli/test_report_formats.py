@@ -57,8 +57,18 @@ def test_junit_says_what_failed_and_keeps_warnings_as_output() -> None:
     failure = cases[0].find("failure")
     assert failure is not None
     assert (failure.get("type"), failure.get("message")) == ("tool-changed", CASES[0].words)
-    assert cases[1].findtext("system-out") == "warning: the description differs"
-    assert [len(case) for case in cases[2:]] == [0, 1, 1, 1]
+    assert cases[1].findtext("system-out") == "the description differs"
+    assert [[each.tag for each in case] for case in cases[1:]] == [
+        ["properties", "system-out"], [], ["skipped"], ["error"], ["properties", "system-out"],
+    ]  # fmt: skip
+
+
+def test_junit_has_a_failure_where_a_warning_fails_the_command() -> None:
+    root = ElementTree.fromstring(junit(CASES, "lock", warnings_fail=True))
+    assert root.get("failures") == "2"
+    review = list(root.iter("testcase"))[1]
+    assert [each.tag for each in review] == ["properties", "failure"]
+    assert [each.attrib for each in review.iter("property")] == [{"name": "outcome", "value": "warning"}]
 
 
 @pytest.mark.hostile("T01", "T08")

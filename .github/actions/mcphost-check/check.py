@@ -92,16 +92,15 @@ def cases_in(report: Path, name: str) -> list[ReportedCase]:
 
 
 def outcome_of(case: ElementTree.Element) -> tuple[CaseOutcome, str]:
-    if (failure := case.find("failure")) is not None:
-        return "failed", failure.get("message", "")
-    if (error := case.find("error")) is not None:
-        return "error", error.get("message", "")
-    if (skipped := case.find("skipped")) is not None:
-        return "skipped", skipped.get("message", "")
+    """The outcome of a case, and its words. JUnit has a warning as a failure or as a success, with a property."""
+    known = case.find("properties/property[@name='outcome']")
+    named = "" if known is None else known.get("value")
+    found: list[tuple[CaseOutcome, str]] = [("failed", "failure"), ("error", "error"), ("skipped", "skipped")]
+    for outcome, tag in found:
+        if (element := case.find(tag)) is not None:
+            return "warning" if named == "warning" else outcome, element.get("message", "")
     written = case.findtext("system-out", "")
-    if written.startswith("warning: "):
-        return "warning", written.removeprefix("warning: ")
-    return ("note", written.removeprefix("note: ")) if written.startswith("note: ") else ("passed", written)
+    return "warning" if named == "warning" else "note" if named == "note" else "passed", written
 
 
 def run_check(check: Check, reports: Path, run: Run) -> tuple[list[ReportedCase], int]:
