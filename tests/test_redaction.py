@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from mcphost.redaction import (
     looks_secret,
     mask_credentials,
     mask_doubtful,
+    redacted,
     safe_command,
     safe_url,
 )
@@ -112,3 +114,12 @@ def test_secrets_in_the_words_of_a_command_are_found(words: list[str]) -> None:
 )
 def test_a_line_of_a_command_is_shown_without_its_secrets(line: str, shown: str) -> None:
     assert safe_command(line) == shown
+
+
+@pytest.mark.parametrize("padding", [0, 7, 19, 31])
+def test_a_large_message_is_masked_in_pieces_as_a_whole(padding: int) -> None:
+    note = "a known-secret, Bearer abcdefgh1. Code"
+    value = {"pad": "x" * padding, "items": [{"access_token": "abcdef123", "note": note}] * 6_000}
+    hidden = redacted(json.dumps(value), lambda text: text.replace("known-secret", MASK))
+    shown = {"access_token": MASK, "note": f"a {MASK}, Bearer {MASK} Code"}
+    assert json.loads(hidden) == {**value, "items": [shown] * 6_000}

@@ -107,7 +107,7 @@ class _Reader:
         if self._facts is None:
             self._facts = facts
         else:
-            self._facts = self._facts._replace(servers={**facts.servers, **self._facts.servers})
+            self._facts = self._facts._replace(servers={**self._facts.servers, **facts.servers})
         named = facts.servers or {server.rpartition(">")[2] for server, _ in self._current}
         self._current = {key: each for key, each in self._current.items() if key[0].rpartition(">")[2] not in named}
 
