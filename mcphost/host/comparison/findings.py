@@ -252,11 +252,15 @@ def _likeness(one: SurfaceItem, other: SurfaceItem) -> float:
 
 
 def _item_changes(kind: CatalogKind, before: SurfaceItem, after: SurfaceItem, across: bool) -> list[SchemaChange]:
-    ignored = {"execution"} if across else set[str]()
-    names = [each for each in dict.fromkeys((*before.members, *after.members)) if each not in ignored]
+    """The changes of an item whose digest is another."""
+    names = dict.fromkeys((*before.members, *after.members))
     differing = [name for name in names if before.members.get(name) != after.members.get(name)]
+    if across and "execution" in differing:
+        differing.remove("execution")
+        if not differing:
+            return []
     changes = [change for name in differing for change in _member_changes(kind, name, before, after)]
-    if changes or not differing:
+    if changes:
         return changes
     if _full(before, after) and _orderless(before.definition) == _orderless(after.definition):
         words = "lists in its definition have another order"
@@ -470,7 +474,8 @@ def findings_text(findings: Iterable[SurfaceFinding]) -> str:
     for title, members in grouped(findings):
         lines.append(title)
         for each in members:
-            lines.append(f"  {each.severity.value:8}  {each.words}")
+            words = each.words.removeprefix(f"{show_line(each.item, NAME)}: ")  # the title has the name
+            lines.append(f"  {each.severity.value:8}  {words}")
             if each.rule == "words":
                 values = (("before", each.before), ("now", each.after))
                 lines += (f"{'':12}{name:8}{show_line(text, TEXT)}" for name, text in values if isinstance(text, str))

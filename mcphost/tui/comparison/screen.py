@@ -168,7 +168,8 @@ class ComparisonScreen(FramedScreen[None]):
         chosen, report = event.item, self.report
         if report is not None and not chosen.heading:
             labels = report.first.side.label, report.second.side.label
-            text = f"{labels[0]}:\n{chosen.first}\n\n{labels[1]}:\n{chosen.second}"
+            words = f"{chosen.label}\n\n" if chosen.severity else ""
+            text = f"{words}{labels[0]}:\n{chosen.first}\n\n{labels[1]}:\n{chosen.second}"
             self.app.push_screen(ReaderScreen(show_line(chosen.label, 100), text))
 
     @property

@@ -292,6 +292,18 @@ def test_what_nothing_refers_to_is_for_review() -> None:
     assert [each.severity.value for each in found] == ["review"]
 
 
+def test_another_digest_is_a_change_whatever_else_a_lock_says() -> None:
+    tools = IN_LOCK.kinds[CatalogKind.TOOLS]
+    edited = {**tools, "git_log": replace(tools["git_log"], digest=f"sha256:{0:064}")}
+    found = compare_surfaces(replace(IN_LOCK, kinds={**IN_LOCK.kinds, CatalogKind.TOOLS: edited}), made())
+    assert [(each.severity.value, each.item) for each in found] == [("review", "git_log")]
+
+
+def test_what_only_one_era_has_is_no_change_between_eras() -> None:
+    task = with_tool("execution", None, ADD)
+    assert compare_surfaces(made(), replace(task, revision="2026-07-28")) == []
+
+
 def test_a_trace_in_the_meta_of_a_tool_is_no_change() -> None:
     assert compare_surfaces(made(), with_tool("_meta/traceparent", "00-1")) == []
 
@@ -324,8 +336,8 @@ def test_findings_are_listed_by_item_and_severity() -> None:
         "server\n"
         "  note      the server's version was 1.0, and is 2.0 now\n"
         "tool git_log\n"
-        "  breaking  git_log: argument max_count is gone\n"
-        "  review    git_log: the description of argument repo_path changed\n"
+        "  breaking  argument max_count is gone\n"
+        "  review    the description of argument repo_path changed\n"
         "            before  Where.\n"
         "            now     x\n"
     )

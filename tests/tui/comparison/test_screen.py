@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from mcphost.config import ComparedServer, Config, ServerConfig
+from mcphost.config.surface_lock import SurfaceLock
+from mcphost.host.comparison.lock_file import locked_server
+from mcphost.host.comparison.surface import surface_of
 from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen, ToolScreen
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
@@ -149,3 +152,26 @@ async def test_the_palette_compares_two_servers() -> None:
         assert screen.report.same
         await stage.shows("one with two", "They offer the same.")
         assert not any(isinstance(each, ComparedServer) for each in stage.host.config.servers.values())
+
+
+async def test_a_card_shows_the_changes_since_the_lock() -> None:
+    async with on_stage(servers(git=server("plain.py", "{}")), size=WIDE) as stage:
+        await stage.ready()
+        config, connection = stage.host.config, stage.host.servers["git"]
+        found = surface_of(connection, entry="git")
+        assert found is not None
+        locked = locked_server(found, str, resources=False)
+        assert locked.tools is not None
+        changed = locked.tools["t"].model_copy(update={"definition": f"sha256:{0:064}"})
+        for tools, words in (
+            (locked.tools, ("as locked in mcphost.lock",)),
+            ({"t": changed}, ("1 tool differs from mcphost.lock and is not offered",)),
+        ):
+            lock = SurfaceLock(version=1, servers={"git": locked.model_copy(update={"tools": tools})})
+            policy = config.policy.with_lock(Path("/nowhere/mcphost.lock"), lock)
+            await stage.host.apply(config.model_copy(update={"policy": policy}))
+            await stage.press("s", "down", "c")
+            await stage.shows(*words)
+        await stage.press("K")
+        await stage.at(ReaderScreen)
+        await stage.shows("git since mcphost.lock", "tool t", "review")
