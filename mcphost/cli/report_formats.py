@@ -208,10 +208,11 @@ def _property(text: str) -> str:
 
 
 def markdown_summary(cases: Sequence[ReportedCase], title: str) -> str:
-    """A heading, the number of cases by outcome, and a table of those that did not pass."""
+    """A heading, the number of cases by outcome, and a table of those that did not pass, the worst first."""
     found = Counter(case.outcome for case in cases)
     counts = ", ".join(f"{found[outcome]} {outcome}" for outcome in reversed(tuple(_MARKS)) if found[outcome])
-    rows = [case for case in cases if case.outcome != "passed"]
+    marks = list(_MARKS)
+    rows = sorted((case for case in cases if case.outcome != "passed"), key=lambda case: marks.index(case.outcome))
     lines = [f"### {_markdown(title)}", "", counts or "nothing was checked", ""]
     if rows:
         lines += ["| | where | name | result |", "|---|---|---|---|", *map(_row, rows[:ROWS]), ""]

@@ -215,7 +215,7 @@ def rows_of(measured: Sequence[MeasuredSide], figures: Sequence[SideFigures]) ->
     """A label and a cell for each side. Texts are as received, not safe to show."""
     yield "", *(each.label for each in figures)
     if any(each.failure for each in measured):
-        yield "not open", *(each.failure or "-" for each in measured)
+        yield "problem", *(each.failure or "-" for each in measured)
     yield "server", *(_server(each) for each in measured)
     yield "revision", *(each.revision or "-" for each in measured)
     yield "starts in", *(_seconds(each.startup) for each in figures)

@@ -116,7 +116,7 @@ def test_a_hostile_baseline_has_no_figures() -> None:
 def test_the_rows_name_errors_and_what_is_missing() -> None:
     sides = [measured("a", 0.01, errors=2), MeasuredSide(Side("b", "b"), failure="it exited")]
     rows = {row[0]: row[1:] for row in rows_of(sides, [figures_of(each) for each in sides])}
-    assert rows["not open"] == ("-", "it exited")
+    assert rows["problem"] == ("-", "it exited")
     assert rows["  errors"] == ("2: no\nway", "0")
     assert rows["  p50"] == ("10 ms", "-")
     assert (rows["starts in"], rows["memory"]) == (("100 ms", "-"), ("10 MB", "-"))
