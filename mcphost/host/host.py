@@ -297,6 +297,7 @@ class Host:
             self.tool_calls,
             self._requests,
             self._dependencies.mask,
+            self.apply,
         )
 
     @cached_property

@@ -31,7 +31,7 @@ from mcphost.cli.report_formats import ReportedCase, claim_reports, write_report
 from mcphost.cli.run import finish
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.composition import Selection, calls_file, is_ad_hoc, select, values_for
-from mcphost.config import Values, users_path
+from mcphost.config import ServerConfig, Values, users_path
 from mcphost.config.calls import CallsFile
 from mcphost.config.state import file_version
 from mcphost.errors import ConfigError, Declined, McphostError, NotDone, RequestTimeout, UnknownName, UsageError
@@ -97,6 +97,8 @@ class VerificationRun:
     cases: Sequence[tuple[VerificationCase, str]]
     rules: AnswerRules
     calls: Mapping[str, CallsFile]
+    entries: Mapping[str, ServerConfig]
+    """The servers as configured."""
     reports: list[CaseReport] = field(default_factory=list)
     declined: bool = False
     updated: set[str] = field(default_factory=set)
@@ -129,13 +131,14 @@ def run_test(options: Namespace) -> int:
     selected, servers = _servers(options, cases)
     values = values_for(selected.config, os.environ)
     calls = {file.shown: _calls_file(file.path, values) for file in files if file.recording is None}
-    run = VerificationRun(files, [(case, servers[case.server]) for case in cases], rules, calls)
+    entries = dict(selected.config.servers)
+    run = VerificationRun(files, [(case, servers[case.server]) for case in cases], rules, calls, entries)
     for file in files:
         for problem in () if file.recording is None else file.recording.problems:
             remark(f"{file.shown}: {problem}")
     approver = PlanApprover() if not options.yes and has_terminal() else None
     calling: Approver = approver or (YesApprover() if options.yes else DeclineAll("there is no terminal to ask on"))
-    selected, answers = _as_recorded(selected, run)
+    selected, answers = _opened_first(selected, run)
     return run_with_answers(
         options,
         selected,
@@ -242,17 +245,15 @@ def _servers(options: Namespace, cases: Sequence[VerificationCase]) -> tuple[Sel
     return selected, {name: name if options.against is None else against for name in names}
 
 
-def _as_recorded(selected: Selection, run: VerificationRun) -> tuple[Selection, frozenset[str]]:
-    """The servers opened in the recorded era, offered what the recorded client declared; and the kinds of answers."""
-    servers = {case.server: server for case, server in run.cases if isinstance(case, RecordedCase)}
-    recordings = [file.recording for file in run.files if file.recording is not None]
-    sessions = [each for recording in recordings for each in recording.sessions]
+def _opened_first(selected: Selection, run: VerificationRun) -> tuple[Selection, frozenset[str]]:
+    """The servers as the first case of each needs them, and the kinds of requests that recordings answer."""
     made, answers = dict(selected.config.servers), frozenset[str]()
-    for recorded, server in servers.items():
-        own = [each for each in sessions if each.server == recorded]
-        made[server] = as_recorded(made[server], own)
-        if any("sampling" in as_dict(each.client.get("capabilities")) for each in own):
-            answers |= {SAMPLING, WRITING}
+    for case, server in reversed(run.cases):
+        made[server] = selected.config.servers[server]
+        if isinstance(case, RecordedCase):
+            made[server] = as_recorded(made[server], case.recorded)
+            if "sampling" in as_dict(case.recorded.client.get("capabilities")):
+                answers |= {SAMPLING, WRITING}
     return replace(selected, config=selected.config.model_copy(update={"servers": made})), answers
 
 
@@ -333,6 +334,8 @@ async def _verify(
     host: Host, run: VerificationRun, approver: PlanApprover | None, broken: BrokenServers, options: Namespace
 ) -> Outcome:
     await asyncio.gather(host.servers.ready(list({server for _, server in run.cases})), host.tool_calls.prepare())
+    for words in _other_revisions(host, run):
+        remark(words)
     _announce(host, run, approver, options)
     try:
         await _run_cases(host, run, broken, options)
@@ -341,6 +344,15 @@ async def _verify(
         answer(_end(run, [f"interrupted: {len(run.reports)} of {len(run.cases)} ran"], options))
         raise
     return Outcome(_end(run, remarks, options), run.code)
+
+
+def _other_revisions(host: Host, run: VerificationRun) -> Iterator[str]:
+    """Sentences about servers that now speak another revision than recorded, which may explain differences."""
+    recorded = {(server, case.recorded.revision) for case, server in run.cases if isinstance(case, RecordedCase)}
+    for server, revision in sorted(recorded):
+        session = host.servers[server].session
+        if revision and session is not None and session.revision.version != revision:
+            yield f"{server} speaks {session.revision.version} now, and {show_line(revision, 40)} when it was recorded"
 
 
 async def _run_cases(host: Host, run: VerificationRun, broken: BrokenServers, options: Namespace) -> None:
@@ -370,7 +382,14 @@ async def _run_case(
 ) -> CaseReport:
     service = host.verification
     try:
-        report = await service.run(case, server, run.rules, timeout=options.timeout, file=run.calls.get(case.group))
+        report = await service.run(
+            case,
+            server,
+            run.rules,
+            entry=run.entries[server],
+            timeout=options.timeout,
+            file=run.calls.get(case.group),
+        )
     except Declined as error:
         run.declined = True
         return CaseReport(case, "error", (service.mask(str(error)),))

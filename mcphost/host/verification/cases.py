@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, NamedTuple
@@ -49,13 +50,19 @@ class RecordedCase(NamedTuple):
     """The file."""
     name: str
     server: str
-    session: tuple[str, int]
-    """Equal for the cases of one connection."""
+    recorded: RecordedSession
+    number: int
+    """The place of that session in the recording."""
     exchange: RecordedExchange
     pages: Pages = ()
     """Of a list: its pages and their items."""
     again: tuple[Pages, ...] = ()
     """The pages of later walks through the list that brought the same."""
+
+    @property
+    def session(self) -> tuple[str, int]:
+        """Equal for the cases of one connection."""
+        return self.server, self.number
 
     @property
     def line(self) -> int:
@@ -82,7 +89,8 @@ class RecordedCase(NamedTuple):
             return ""
         if exchange.result is None and exchange.error is None:
             return "the recording holds no answer"
-        if "task" in params or "task" in as_dict(exchange.result):
+        result = as_dict(exchange.result)
+        if "task" in params or "task" in result or result.get("resultType") == "task":
             return "it ran as a task"
         if masked := masked_paths(without_request_envelope(params)):
             return f"a secret was taken out of its {show_line(masked[0], 80)}"
@@ -153,10 +161,10 @@ def recorded_cases(recording: Recording, group: str) -> list[RecordedCase]:
     lists: dict[tuple[str, str], int] = {}
     """The newest case of each list."""
     for number, session in enumerate(recording.sessions):
-        where = session.server, number
         for exchange, pages in _exchanges(session):
             name = _name(exchange, f"{session.server}: " if several else "")
-            case = RecordedCase(group, f"{len(found) + 1} {name}", session.server, where, exchange, pages)
+            name = f"{len(found) + 1} {name}"
+            case = RecordedCase(group, name, session.server, session, number, exchange, pages)
             newest = lists.get((session.server, exchange.method))
             if newest is not None and found[newest].items == case.items:
                 found[newest] = found[newest]._replace(again=(*found[newest].again, pages))
@@ -170,29 +178,26 @@ def recorded_cases(recording: Recording, group: str) -> list[RecordedCase]:
 def _exchanges(session: RecordedSession) -> Iterator[tuple[RecordedExchange, Pages]]:
     walks: dict[int, Pages] = {}
     for method in LISTED:
+        places = [at for at, each in enumerate(session.exchanges) if each.method == method and each.result is not None]
         for walk in walks_in(session.exchanges, method):
-            until = session.exchanges[: walk.place + 1]
-            answered = [each for each in until if each.method == method and each.result is not None]
-            walks[walk.place] = tuple(zip(answered[-len(walk.pages) :], walk.pages, strict=True))
+            last = bisect_right(places, walk.place)
+            pages = [session.exchanges[place] for place in places[last - len(walk.pages) : last]]
+            walks[walk.place] = tuple(zip(pages, walk.pages, strict=True))
     for place, exchange in enumerate(session.exchanges):
         if exchange.method in REQUESTS or place in walks:
             yield exchange, walks.get(place, ())
 
 
-def as_recorded(server: ServerConfig, sessions: Iterable[RecordedSession]) -> ServerConfig:
+def as_recorded(server: ServerConfig, session: RecordedSession) -> ServerConfig:
     """The entry, opened in the recorded era if it leaves that open, and offered what the client declared then."""
-    opened = [each for each in sessions if each.revision]
-    if not opened:
+    if not session.revision:
         return server
-    declared: dict[str, Any] = {}
-    for each in opened:
-        declared |= as_dict(each.client.get("capabilities"))
-    offered, eras = server.capabilities, {each.modern for each in opened}
+    offered, declared = server.capabilities, as_dict(session.client.get("capabilities"))
     flags = {name: getattr(offered, name) and name in declared for name in ("roots", "sampling")}
     modes = tuple(mode for mode in offered.elicitation if mode in modes_of(declared))
     update: dict[str, Any] = {"capabilities": offered.model_copy(update={"elicitation": modes, **flags})}
-    if server.protocol == "auto" and len(eras) == 1:
-        update["protocol"] = "modern" if True in eras else "legacy"
+    if server.protocol == "auto":
+        update["protocol"] = "modern" if session.modern else "legacy"
     return server.model_copy(update=update)
 
 

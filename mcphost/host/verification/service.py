@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
-from mcphost.config import Config
+from mcphost.config import Config, ServerConfig
 from mcphost.config.calls import CallsFile
 from mcphost.errors import Declined, McphostError, ServerNotReady, TransportError, UnknownName
 from mcphost.host.audited_requests import AuditedRequests
@@ -27,6 +28,7 @@ from mcphost.host.verification.cases import (
     RecordedCase,
     SavedCase,
     VerificationCase,
+    as_recorded,
     judged,
     without_request_envelope,
 )
@@ -40,16 +42,19 @@ _T = TypeVar("_T")
 
 
 class PlannedUse(NamedTuple):
-    """A tool that will be called so many times, with the decision that rules and approvals foresee."""
+    """A tool that will be called so many times, with the decision that rules and approvals foresee.
+
+    ``decision`` is None where the server does not list the tool now.
+    """
 
     server: str
     tool: str
     times: int
-    decision: PolicyDecision
+    decision: PolicyDecision | None
 
 
 class VerificationService:
-    """Runs cases, one after the other. Servers are named as in the configuration of this run."""
+    """Runs cases, one after the other. ``apply`` lets the host go over to another configuration."""
 
     def __init__(
         self,
@@ -60,9 +65,11 @@ class VerificationService:
         tool_calls: ToolCallService,
         requests: AuditedRequests,
         mask: Mask,
+        apply: Callable[[Config], Awaitable[object]],
     ) -> None:
         self._config, self._servers, self._catalog, self._consent = config, servers, catalog, consent
         self._tool_calls, self._requests, self._known_secrets = tool_calls, requests, mask
+        self._apply = apply
         self._sessions: dict[str, tuple[str, tuple[str, int]]] = {}
 
     def mask(self, text: str) -> str:
@@ -71,17 +78,15 @@ class VerificationService:
 
     def planned(self, cases: Sequence[tuple[VerificationCase, str]]) -> list[PlannedUse]:
         """The tools that the cases call on the servers that are ready, each case with its server."""
-        found: dict[tuple[str, str, PolicyDecision], int] = {}
+        found: dict[tuple[str, str, PolicyDecision | None], int] = {}
         for case, server in cases:
             if case.uses is None or case.skipped or not self._servers[server].ready:
                 continue
-            try:
-                tool = self._catalog.tool(server, case.uses.tool)
-            except UnknownName:
-                continue
-            identity = self._servers[server].config.identity
-            decision = self._consent.foresee(server, identity, tool, case.uses.arguments)
-            key = server, tool.name, decision
+            decision = None
+            with suppress(UnknownName):
+                tool, identity = self._catalog.tool(server, case.uses.tool), self._servers[server].config.identity
+                decision = self._consent.foresee(server, identity, tool, case.uses.arguments)
+            key = server, case.uses.tool, decision
             found[key] = found.get(key, 0) + 1
         return [PlannedUse(server, tool, times, decision) for (server, tool, decision), times in found.items()]
 
@@ -91,17 +96,18 @@ class VerificationService:
         server: str,
         rules: AnswerRules,
         *,
+        entry: ServerConfig,
         timeout: float | None = None,
         file: CallsFile | None = None,
     ) -> CaseReport:
-        """Run a case on ``server``; ``file`` has the references of a saved call. Raises Declined.
+        """Run a case on ``server``, which has this ``entry`` but for what `as_recorded` changes. Raises Declined.
 
-        The cases of another recorded session get a new connection.
+        ``file`` has the references of a saved call. The cases of another session get a new connection.
         """
         if case.skipped:
             return CaseReport(case, "skipped", (case.skipped,))
         try:
-            await self._in_session(case, server)
+            await self._in_session(case, server, entry)
             if isinstance(case, SavedCase):
                 answer = await self._saved(case, server, timeout, file)
             else:
@@ -116,11 +122,15 @@ class VerificationService:
             return CaseReport(case, "error", (str(error),), answer=LiveAnswer(error=error))
         return await asyncio.to_thread(judged, case, answer, rules, self.mask)
 
-    async def _in_session(self, case: VerificationCase, server: str) -> None:
-        session = case.group, case.session
-        before = self._sessions.get(server)
-        if before is not None and before != session:
-            self._servers[server].restart()
+    async def _in_session(self, case: VerificationCase, server: str, entry: ServerConfig) -> None:
+        session, before = (case.group, case.session), self._sessions.get(server)
+        if before != session:
+            config = self._config()
+            wanted = as_recorded(entry, case.recorded) if isinstance(case, RecordedCase) else entry
+            if config.servers[server] != wanted:
+                await self._apply(config.model_copy(update={"servers": {**config.servers, server: wanted}}))
+            if before is not None:
+                self._servers[server].restart()
         self._sessions[server] = session
         await self._servers.ready([server])
 

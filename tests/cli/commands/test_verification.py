@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from mcphost.host.verification.answers import AnswerRules
 from mcphost.host.verification.cases import CaseReport, CaseState, LiveAnswer, recorded_cases
 from mcphost.protocol.models.tools import Tool
 from mcphost.redaction import MASK
-from tests.cli.conftest import Mcphost, echo, entry
+from tests.cli.conftest import Mcphost, echo, entry, start
 from tests.host.recordings.recorded_lines import written
 
 INITIALIZE = RecordedExchange(
@@ -193,7 +194,7 @@ def test_a_secret_is_in_no_report(mcphost: Mcphost, project: Path, monkeypatch: 
 def run_of(*ends: tuple[CaseState, Exception | None], declined: bool = False) -> VerificationRun:
     (case,) = recorded_cases_of(call("echo", {}, ""))
     reports = [CaseReport(case, state, answer=LiveAnswer(error=error)) for state, error in ends]  # type: ignore[arg-type]
-    return VerificationRun([], [], AnswerRules(), {}, reports, declined)
+    return VerificationRun([], [], AnswerRules(), {}, {}, reports, declined)
 
 
 def recorded_cases_of(*exchanges: RecordedExchange) -> list[Any]:
@@ -238,6 +239,22 @@ async def test_a_person_sees_all_calls_and_answers_once(monkeypatch: pytest.Monk
     other = ToolCallQuestion(2, "a", tool, {"text": "y"}, "you", "program", ToolApproval(ApprovalStatus.NEW), "rule")
     assert (await approver.ask(other)).allow
     assert asked == ["Run these 2 calls? [y/N] ", 'Run "echo" on a? [y/N] ']
+
+
+def test_a_signal_reports_what_ran(project: Path) -> None:
+    (project / "calls.toml").write_text(
+        '[[call]]\nname = "quick"\nserver = "a"\ntool = "echo"\narguments = { text = "x" }\nexpect = {}\n'
+        '[[call]]\nname = "slow"\nserver = "a"\ntool = "sleep"\narguments = { seconds = 600 }\nexpect = {}\n'
+    )
+    process = start(["test", "--yes", "--junit", "report.xml"])
+    assert process.stdout is not None
+    assert process.stdout.readline().endswith(b"calls.toml\n")
+    assert process.stdout.readline().startswith("✓  quick".encode())
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out.split(b" in ")[0]) == (130, b"1 passed")
+    assert b"interrupted: 1 of 2 ran" in err
+    assert ElementTree.parse(project / "report.xml").getroot().attrib["tests"] == "1"
 
 
 def test_paths_of_files_may_hold_any_bytes() -> None:

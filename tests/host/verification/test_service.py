@@ -25,7 +25,12 @@ def cases_of(*sessions: RecordedSession) -> list[RecordedCase]:
 async def run(host: RecordingHost, *exchanges: RecordedExchange) -> list[CaseReport]:
     cases = cases_of(RecordedSession("a", exchanges=exchanges))
     await host.servers.ready(["a"])
-    return [await host.verification.run(case, "a", RULES) for case in cases]
+    return await run_cases(host, cases)
+
+
+async def run_cases(host: RecordingHost, cases: list[RecordedCase]) -> list[CaseReport]:
+    entry = host.config.servers["a"]
+    return [await host.verification.run(case, "a", RULES, entry=entry) for case in cases]
 
 
 def call(tool: str, arguments: dict[str, Any], words: str, *events: RecordedEvent, **more: Any) -> RecordedExchange:
@@ -114,6 +119,19 @@ async def test_another_recorded_session_gets_a_new_connection(host: HostOf) -> N
     async with host(a=echo(), policy=ALLOW) as running:
         await running.servers.ready(["a"])
         first = running.servers["a"].ready_at
-        reports = [await running.verification.run(case, "a", RULES) for case in cases]
+        reports = await run_cases(running, cases)
         assert running.servers["a"].ready_at != first
     assert [report.state for report in reports] == ["passed", "passed"]
+
+
+async def test_each_session_offers_what_its_client_declared(host: HostOf) -> None:
+    heard = RecordedExchange("tools/call", {"name": "heard"}, result={"content": []})
+    form: dict[str, Any] = {"capabilities": {"elicitation": {}}}
+    cases = cases_of(
+        RecordedSession("a", 1, revision="2025-11-25", client=form, exchanges=(heard,)),
+        RecordedSession("a", 2, revision="2025-11-25", client={"capabilities": {"roots": {}}}, exchanges=(heard,)),
+    )
+    async with host(a=script("asks.py"), policy=ALLOW, dependencies={"answers": DIALOG_KINDS}) as running:
+        reports = await run_cases(running, cases)
+    texts = [str(report.answer.result) for report in reports]
+    assert [("elicitation" in text, "roots" in text) for text in texts] == [(True, False), (False, True)]
