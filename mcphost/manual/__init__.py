@@ -14,6 +14,8 @@ TOPICS: Final = (
     "servers",
     "consent",
     "saved-calls",
+    "test-your-server",
+    "review-a-server",
     "agents",
     "serve",
     "chat",
