@@ -23,6 +23,7 @@ from mcphost.host.recordings.matching import (
     fits,
     listed,
 )
+from mcphost.host.recordings.recorded_tasks import with_tasks
 from mcphost.host.recordings.recording import (
     LISTED,
     RecordedEvent,
@@ -107,8 +108,11 @@ class ReplayedServer:
         """By ``served``, ``repeated``, ``missed``, ``differing`` (answers of clients), ``unanswered``, ``masked``."""
         self.exchanges: list[_PlacedExchange] = []
         notices: list[RecordedNotice] = []
-        for session in sessions:
+        self.tasks: set[int] = set()
+        """The places of calls that were answered with a task."""
+        for session, tasks in map(with_tasks, sessions):
             revision, start = _revision_of(session), len(self.exchanges)
+            self.tasks |= {start + place for place in tasks}
             self.exchanges += [_PlacedExchange(exchange, revision) for exchange in session.exchanges]
             own = [*session.notices, *_notices_among(session.exchanges)]
             notices += [each._replace(after=each.after + start) for each in sorted(own, key=lambda each: each.at)]
@@ -135,21 +139,6 @@ class ReplayedServer:
             as_text(introduced.get("instructions")),
             fresh if type(fresh) is int else 0,
         )
-
-    def outcome(self, place: int) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
-        """The result and the error of an exchange, or those that its task brought; both None without an answer."""
-        exchange = self.exchanges[place].exchange
-        if (task := task_in(exchange.result)) is None:
-            return exchange.result, exchange.error
-        for later, _ in self.exchanges[place + 1 :]:
-            if later.params.get("taskId") != task:
-                continue
-            if later.method == "tasks/result" and (later.result is not None or later.error is not None):
-                return later.result, later.error
-            whole = as_dict(later.result)
-            if later.method == "tasks/get" and ("result" in whole or "error" in whole):
-                return (as_dict(whole["result"]), None) if "result" in whole else (None, as_dict(whole["error"]))
-        return None, None
 
     def summary(self) -> str:
         """The counts in words."""
@@ -341,7 +330,7 @@ class _Playback:
 
     def begin(self) -> None:
         """Raises RpcError."""
-        was_task = task_in(self._exchange.result) is not None
+        was_task = self._place in self._server.tasks
         if self._request.may_start_task and (was_task or not self._request.revision.modern):
             self._request.start_task()
         self._go_on()
@@ -474,7 +463,7 @@ class _Playback:
         refuse(self._request, words, ErrorCode.INTERNAL_ERROR)
 
     def _end(self) -> None:
-        result, error = self._server.outcome(self._place)
+        result, error = self._exchange.result, self._exchange.error
         self._server.counts["masked"] += self._exchange.masked
         method = self._request.method
         if result is not None:
@@ -513,13 +502,6 @@ def carried(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """A recorded result without what names its session."""
     kept = of_this_leg(result)
     return {**kept, "cacheScope": result["cacheScope"]} if "cacheScope" in result else kept
-
-
-def task_in(result: Mapping[str, Any] | None) -> str | None:
-    """The id of the task that a result is, in either dialect."""
-    found = as_dict(result)
-    task = found if found.get("resultType") == "task" else as_dict(found.get("task"))
-    return as_text(task.get("taskId")) or None
 
 
 def _revision_of(session: RecordedSession) -> Revision:
