@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mcphost.cli.parser import parse
 from mcphost.cli.report_formats import ReportedCase, junit
 
 FOLDER = Path(__file__).parents[1] / ".github" / "actions" / "mcphost-check"
@@ -100,6 +101,9 @@ def test_inputs_are_words_that_the_commands_take(tmp_path: Path, runner: Runner)
     assert lock == ["lock", "--check", "--file=mcphost.lock", "--config=a b.toml", "git", hostile]
     assert strict == ["check", "--strict", "--config=a b.toml", "git", hostile]
     assert test == ["test", "--config=a b.toml", "--against=git", "--yes", "t/", "x.mcp.jsonl"]
+    assert [parse([*each, "--junit=j", "--sarif=s"]).run for each in runner.commands] == [
+        "lock.run_lock", "servers.run_check", "verification.run_test",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

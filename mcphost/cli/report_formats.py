@@ -8,7 +8,7 @@ import re
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path, PurePath
@@ -208,17 +208,31 @@ def _property(text: str) -> str:
 
 
 def markdown_summary(cases: Sequence[ReportedCase], title: str) -> str:
-    """A heading, the number of cases by outcome, and a table of those that did not pass, the worst first."""
+    """A heading, the number of cases by outcome, and a table of those that did not pass, the worst first.
+
+    Those that were skipped for the same reason share a row.
+    """
     found = Counter(case.outcome for case in cases)
     counts = ", ".join(f"{found[outcome]} {outcome}" for outcome in reversed(tuple(_MARKS)) if found[outcome])
     marks = list(_MARKS)
-    rows = sorted((case for case in cases if case.outcome != "passed"), key=lambda case: marks.index(case.outcome))
+    rows = sorted(_rows(cases), key=lambda case: marks.index(case.outcome))
     lines = [f"### {_markdown(title)}", "", counts or "nothing was checked", ""]
     if rows:
         lines += ["| | where | name | result |", "|---|---|---|---|", *map(_row, rows[:ROWS]), ""]
     if len(rows) > ROWS:
         lines += [f"… and {len(rows) - ROWS} more", ""]
     return "\n".join(lines)
+
+
+def _rows(cases: Sequence[ReportedCase]) -> Iterator[ReportedCase]:
+    skipped = Counter((case.group, case.words) for case in cases if case.outcome == "skipped")
+    for case in cases:
+        if case.outcome == "skipped":
+            count = skipped.pop((case.group, case.words), 0)
+            if count:
+                yield case if count == 1 else case._replace(name=f"{count} cases")
+        elif case.outcome != "passed":
+            yield case
 
 
 def _row(case: ReportedCase) -> str:

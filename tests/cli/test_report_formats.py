@@ -147,6 +147,7 @@ def test_a_summary_lists_what_did_not_pass_up_to_a_limit() -> None:
     rows = [line.split(" | ")[2] for line in markdown_summary(CASES, "lock").splitlines() if line.startswith("| ")]
     assert rows[1:] == [r"git\_log", "later", r"git\_log", "older", "now"]
     assert "… and 1 more" in markdown_summary([CASES[0]] * (ROWS + 1), "lock")
+    assert "| time | 7 cases | it has no tool" in markdown_summary([CASES[3]] * 7, "lock")
     assert "nothing was checked" in markdown_summary([], "lock")
 
 
