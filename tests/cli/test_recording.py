@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 import mcphost.cli
+from mcphost.cli.commands.tap import SUFFIX
 from mcphost.cli.observing import observer_of
 from mcphost.cli.parser import parse
+from mcphost.host.recordings import recording
 from mcphost.host.recordings.reading import read_recording
 from mcphost.host.traffic.claim import claim
 from mcphost.host.traffic.spool import LONGEST, Spool
@@ -38,16 +40,17 @@ def recorded(folder: Path, *words: str, messages: list[Mapping[str, Any]] = SENT
 
 
 def test_a_record_holds_all_that_passed_and_says_so(tmp_path: Path) -> None:
+    assert SUFFIX == recording.SUFFIX
     done = recorded(tmp_path, "git", "--name", "git")
     assert done.returncode == 0
     assert done.stderr.startswith(b"mcphost record: all messages of git go to git.mcp.jsonl")
-    recording = read_recording(tmp_path / "git.mcp.jsonl")
-    assert recording.facts is not None
-    assert (recording.facts.recorded_by, recording.facts.seen) == ("record", "agent")
-    assert recording.facts.servers["git"].endswith("echo.py")
-    (session,) = recording.sessions
+    found = read_recording(tmp_path / "git.mcp.jsonl")
+    assert found.facts is not None
+    assert (found.facts.recorded_by, found.facts.seen) == ("record", "agent")
+    assert found.facts.servers["git"].endswith("echo.py")
+    (session,) = found.sessions
     assert session.exchanges[-1].result == {"content": [{"type": "text", "text": LONG}]}
-    assert recording.problems == ()
+    assert found.problems == ()
     assert (tmp_path / "git.mcp.jsonl").stat().st_mode & 0o777 == 0o600
 
 
@@ -144,9 +147,9 @@ def test_no_record_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     observer.take("stderr", " ".join([*COMMAND, CANARIES["variable"], CANARIES["named"]]).encode() + b"\n")
     observer.close()
     (path,) = [Path(file)] if file else (tmp_path / "state" / "taps").iterdir()
-    recording = read_recording(path)
-    assert [each.masked for each in recording.sessions[0].exchanges] == [True]
-    said = path.read_text() + repr(recording)
+    found = read_recording(path)
+    assert [each.masked for each in found.sessions[0].exchanges] == [True]
+    said = path.read_text() + repr(found)
     assert [name for name, canary in CANARIES.items() if canary in said] == []
 
 
@@ -184,10 +187,10 @@ tools.echo.approval = "allow"
             serving.stdout.readline()
         serving.stdin.close()
         assert serving.wait(30) == 0
-    recording = read_recording(tmp_path / "own.mcp.jsonl")
-    assert [(each.server, each.agent, each.exchanges[-1].method) for each in recording.sessions] == [
+    found = read_recording(tmp_path / "own.mcp.jsonl")
+    assert [(each.server, each.agent, each.exchanges[-1].method) for each in found.sessions] == [
         ("mcphost", "me", "tools/call"),
         ("echo", "", "tools/call"),
     ]
-    said = (tmp_path / "own.mcp.jsonl").read_text() + repr(recording)
+    said = (tmp_path / "own.mcp.jsonl").read_text() + repr(found)
     assert [name for name, each in CANARIES.items() if each in said] == []

@@ -48,7 +48,7 @@ def run_tap(options: Namespace) -> int:
 
 
 SUFFIX = ".mcp.jsonl"
-"""Of a recording that is named without one."""
+"""Of a recording that is named without one; its home, `mcphost.host.recordings.recording`, loads slower than a tap."""
 
 
 def run_record(options: Namespace) -> int:

@@ -79,6 +79,13 @@ def file_name(server: str, tool: str, when: datetime, mime_type: str) -> str:
     return f"{_plain(server, 'server')}-{_plain(tool, 'result')}-{when:%Y%m%d-%H%M%S}{extension(mime_type)}"
 
 
+def recording_name(server: str, stamp: str) -> str:
+    """``git-20261103-140211.mcp.jsonl``, with a plain name as in `file_name`."""
+    from mcphost.host.recordings.recording import SUFFIX  # late: the first frame does without
+
+    return f"{_plain(server, 'server')}-{stamp}{SUFFIX}"
+
+
 def save(folder: Path, name: str, content: bytes) -> Path:
     """Write ``content`` to a new file in ``folder`` and return its path; if the name is taken it gets ``-2``, ``-3`` ….
 
@@ -112,8 +119,8 @@ def _create(folder: Path, name: str) -> tuple[Path, int]:
 
 def _names(name: str) -> Iterator[str]:
     yield name
-    stem, ending = os.path.splitext(name)
-    yield from (f"{stem}-{number}{ending}" for number in range(2, _TRIES + 1))
+    stem, dot, ending = name.partition(".")
+    yield from (f"{stem}-{number}{dot}{ending}" for number in range(2, _TRIES + 1))
 
 
 def _plain(text: str, instead: str) -> str:

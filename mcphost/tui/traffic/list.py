@@ -13,13 +13,13 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.host.recordings.recording import SUFFIX
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
 from mcphost.host.traffic.message import TrafficMessage
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.clock import file_stamp
+from mcphost.tui.kit.export import recording_name, save_as
 from mcphost.tui.kit.followed_list import FollowedList, list_keys
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.traffic.rows import TrafficRows
@@ -254,11 +254,15 @@ class TrafficList(FollowedList[TrafficMessage]):
     async def exported(self, items: Sequence[TrafficMessage]) -> tuple[str, bytes]:
         # In a thread: masking the secrets of thousands of messages is slow.
         content = await asyncio.to_thread(self.book.export, items)
-        return f"mcphost-traffic-{file_stamp()}{SUFFIX}", content
+        return recording_name("mcphost-traffic", file_stamp()), content
 
     def save_session(self, message: TrafficMessage) -> None:
         """Save all messages of the connection of this one."""
-        self.run_worker(self._save(self.book.session_of(message)), group="export", exclusive=True)
+        self.run_worker(self._save_session(message), group="export", exclusive=True)
+
+    async def _save_session(self, message: TrafficMessage) -> None:
+        _, content = await self.exported(self.book.session_of(message))
+        save_as(self.app, recording_name(message.server, file_stamp()), content)
 
 
 def _toggled(items: Iterable[TrafficMessage], changed: Iterable[TrafficMessage]) -> list[TrafficMessage]:

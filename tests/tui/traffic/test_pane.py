@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -353,7 +354,7 @@ async def test_one_session_is_saved_as_a_recording_whatever_is_shown() -> None:
         await until(pilot, lambda _: isinstance(app.screen, SaveScreen))
         saved = app.screen
         assert isinstance(saved, SaveScreen)
-        assert saved._file_name.endswith(".mcp.jsonl")
+        assert re.fullmatch(r"git-[0-9-]+\.mcp\.jsonl", saved._file_name)
         (session,) = recording_of(saved._content, "x").sessions
         assert (session.server, [each.id for each in session.exchanges]) == ("git", [1, 3])
 
