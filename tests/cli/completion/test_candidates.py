@@ -101,7 +101,7 @@ CHECK = [
         ("chat --resume ''", ["last", "abc123"]),
         ("config c", ["check", "client-metadata"]),
         ("completion ''", ["bash", "zsh", "fish"]),
-        ("help t", ["tour", "traffic"]),
+        ("help t", ["tour", "test-your-server", "traffic"]),
         ("import c", [*CLAUDE, "cursor", "codex", "codex-plugins", "copilot-cli", "copilot-intellij", *CONTINUE]),
         ("import ./", []),
         ("export --inline-secrets vs", ["vscode"]),
