@@ -208,7 +208,7 @@ class _SideBench:
     def opened(self) -> bool:
         """Note what the server says of itself, or why it is not open."""
         measured, connection, session = self.measured, self.connection, self.connection.session
-        measured.identity = connection.config.identity
+        measured.identity = self._mask(connection.config.identity)
         if session is None or not connection.ready:
             measured.failure = connection.reason or f"is {connection.state.value}"
             return False

@@ -252,7 +252,7 @@ def _side_object(measured: MeasuredSide, figures: SideFigures) -> dict[str, Any]
     return {
         "label": figures.label,
         "server": measured.side.server,
-        "runs": measured.identity,
+        "runs": measured.identity or None,
         "failure": measured.failure or None,
         "protocolVersion": measured.revision or None,
         "serverInfo": measured.server_info,

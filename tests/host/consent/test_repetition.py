@@ -114,3 +114,7 @@ async def test_the_audit_log_has_each_run_and_how_often(host: HostOf, tmp_path: 
         ("policy", "every 0 s, 3 times"),
     ]
     assert (repeated.runs, repeated.changes, len(running.approver.questions)) == (3, 0, 1)
+
+
+def test_a_series_without_pauses_says_so() -> None:
+    assert Repetition(0, 115).words == "without a pause, 115 times"
