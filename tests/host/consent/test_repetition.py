@@ -109,9 +109,9 @@ async def test_the_audit_log_has_each_run_and_how_often(host: HostOf, tmp_path: 
         await until(lambda: repeated.end)
     decisions = [each for each in map(json.loads, audit.read_text().splitlines()) if each["event"] == "decision"]
     assert [(each["by"], each["repeats"]) for each in decisions] == [
-        ("user", "every 0 s, 3 times"),
-        ("policy", "every 0 s, 3 times"),
-        ("policy", "every 0 s, 3 times"),
+        ("user", "without a pause, 3 times"),
+        ("policy", "without a pause, 3 times"),
+        ("policy", "without a pause, 3 times"),
     ]
     assert (repeated.runs, repeated.changes, len(running.approver.questions)) == (3, 0, 1)
 
