@@ -238,6 +238,16 @@ def test_any_framing_passes_unchanged_and_is_copied(data: bytes, recorded: Recor
     assert [line.data for line in recorded.lines] == [line[:COPY] for line in lines]
 
 
+def test_a_record_gets_long_lines_whole_and_a_screen_their_start(recorded: Recorded) -> None:
+    observer = Observer(bytes, str, lambda: recorded, always=True)
+    observer.open()
+    piped([b"x" * (3 * COPY) + b"\n"], observer)
+    observer.close()
+    (line,) = recorded.lines
+    assert (len(line.data), line.size) == (3 * COPY, 3 * COPY)
+    assert line.message().endswith(b"\n" + b"x" * COPY)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_output_of_a_hostile_server_passes_unchanged(mode: str) -> None:
     command = [sys.executable, "-S", "-E", str(SERVERS / "hostile.py"), *mode.split()]

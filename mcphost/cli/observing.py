@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import Any
 
     from mcphost.redaction import Mask
     from mcphost.shim import CopiedLine
@@ -124,10 +123,9 @@ def _record(
         failed(error)
         return lambda line: None
     mask = mask_of(os.environ, command, headers)
-    kept: dict[str, Any] = {"first": _first_line(name, command, mask, options.recorded_by)}
-    if (redact := _redaction(options)) is not None:
-        kept["redact"] = redact
-    spool = Spool(path, name, mask, failed, whole=into is not None, **kept)
+    redact = _redaction(options) or (lambda text, cut: text)
+    first = _first_line(name, command, lambda text: redact(mask(text), False), options.recorded_by)
+    spool = Spool(path, name, mask, failed, first=first, whole=into is not None, redact=redact)
 
     def write(line: CopiedLine | None) -> None:
         if line is None:

@@ -119,6 +119,7 @@ COMMAND = [
     "server",
     f"--api-key={CANARIES['option']}",
     f"https://user:{CANARIES['password']}@docs.example/mcp?token={CANARIES['parameter']}",
+    CANARIES["named"],
 ]
 
 

@@ -192,7 +192,9 @@ class TrafficFile:
     """
 
     def __init__(self, target: TrafficTarget, facts: RecordingFacts, mask: Mask, alarm: Callable[[str], None]) -> None:
-        self._target, self._facts, self._mask, self._alarm = target, facts, mask, alarm
+        self._target, self._mask, self._alarm = target, mask, alarm
+        servers = {name: target.redactions.applied(words) for name, words in facts.servers.items()}
+        self._facts = facts._replace(servers=servers)
         self._messages: SimpleQueue[TrafficMessage | None] = SimpleQueue()
         self._pairing = MessagePairing()
         # Each counter is written by one thread alone.

@@ -33,8 +33,8 @@ class Redactions:
             except (ValueError, RecursionError):
                 pass
             else:
-                same = hidden == json.loads(text)
-                return text if same else json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
+                # Even if nothing was found: the text may hold a member twice, of which the value has one.
+                return json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
         if cut and self._paths:
             return ""
         return self._in_text(text)

@@ -30,6 +30,10 @@ def test_what_was_named_is_masked_and_json_stays_json(given: list[str], left: An
     assert json.loads(Redactions(given).applied(f"[{text}]")) == [hidden]
 
 
+def test_a_member_that_is_there_twice_hides_nothing() -> None:
+    assert Redactions(["4[0-9]{3}"]).applied('{"card": "4111", "card": "none"}') == '{"card":"none"}'
+
+
 def test_a_pattern_masks_what_is_not_json_too() -> None:
     assert Redactions([r"pin=\d+"]).applied("starting, pin=1234") == "starting, •••"
 
