@@ -17,7 +17,9 @@ from mcphost.host.verification.normalizers import Normalizer, named_normalizers
 from mcphost.json_values import KeyPath, canonical, is_number
 from mcphost.protocol.display import show_line, show_name, size_text
 from mcphost.protocol.json_paths import JsonPath
+from mcphost.protocol.limits import JSON_DEPTH
 from mcphost.protocol.models.base import ENVELOPE
+from mcphost.protocol.wire.strict_json import Refused, parse
 from mcphost.redaction import MASK, Mask, masked_value
 
 MOST_DIFFERENCES: Final = 100
@@ -25,6 +27,9 @@ MOST_DIFFERENCES: Final = 100
 
 MOST_HIDDEN: Final = 200
 """Hidden differences that are kept for the reader who asks for them; the others are only counted."""
+
+NORMALIZED: Final = 200_000
+"""Characters of the longest text that normalizers see: for longer ones their patterns would hold the event loop."""
 
 VALUE: Final = 160
 """Characters of a value in a sentence."""
@@ -140,7 +145,7 @@ def compare_answers(expected: Any, got: Any, rules: AnswerRules = EXACT, base: K
     try:
         comparing.compare(base, expected, got)
     except RecursionError:
-        return AnswerVerdict((AnswerDifference(base, expected, got, _TOO_DEEP),))
+        return AnswerVerdict((AnswerDifference(base, None, None, _TOO_DEEP),))
     kept, hidden = comparing.differences, comparing.hidden
     return AnswerVerdict(
         tuple(kept[:MOST_DIFFERENCES]), tuple(hidden), comparing.counts, max(0, len(kept) - MOST_DIFFERENCES)
@@ -208,7 +213,7 @@ class _Comparing:
             self.compare(path, *both)
             return
         before, after, found = expected, got, list[tuple[str, str, str]]()
-        for each in self._rules.normalizers:
+        for each in self._rules.normalizers if max(len(before), len(after)) <= NORMALIZED else ():
             # Matches of the two texts belong together in order, since the rest of the texts must be the same.
             pairs = zip(each.values(before), each.values(after), strict=False)
             found += [(each.name, one, other) for one, other in pairs if one != other]
@@ -255,7 +260,7 @@ def aligned(
 def _key(value: Any, normalizers: Sequence[Normalizer]) -> str:
     """Equal for items that belong together."""
     text = canonical(value)
-    for each in normalizers:
+    for each in normalizers if len(text) <= NORMALIZED else ():
         text = each.applied(text)
     return text
 
@@ -290,15 +295,12 @@ def fits(expected: str, got: str) -> bool:
 
 def containers(expected: str, got: str) -> tuple[Any, Any] | None:
     """Both texts as JSON objects or arrays; None if one is something else."""
-    both = []
-    for text in (expected, got):
-        if text.lstrip()[:1] not in ("{", "["):
-            return None
-        try:
-            both.append(json.loads(text))
-        except (ValueError, RecursionError):
-            return None
-    return both[0], both[1]
+    if any(text.lstrip()[:1] not in ("{", "[") for text in (expected, got)):
+        return None
+    try:
+        return parse(expected.encode(), JSON_DEPTH), parse(got.encode(), JSON_DEPTH)
+    except (Refused, UnicodeEncodeError):
+        return None
 
 
 def _binary_member(expected: Mapping[str, Any], got: Mapping[str, Any]) -> str | None:

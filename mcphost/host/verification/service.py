@@ -137,7 +137,9 @@ class VerificationService:
     async def _recorded(self, case: RecordedCase, server: str, rules: AnswerRules, timeout: float | None) -> LiveAnswer:
         method, params = case.exchange.method, without_request_envelope(case.exchange.params)
         if method in LISTED:
-            return await _answered(self._listed(server, method), lambda items: LiveAnswer(items=items))
+            began = time.monotonic()
+            answer = await _answered(self._listed(server, method), lambda items: LiveAnswer(items=items))
+            return answer._replace(seconds=time.monotonic() - began)
         questions = RecordedAnswers(case.exchange.questions, rules)
         if method == "tools/call":
             arguments = as_dict(params.get("arguments"))

@@ -175,6 +175,12 @@ def test_a_value_of_any_depth_ends_in_a_sentence() -> None:
     assert "nested too deeply" in said
 
 
+def test_deep_json_in_a_text_is_compared_as_text() -> None:
+    deep, deeper = ("[" * levels + "]" * levels for levels in (400, 401))
+    (said,) = words(compare_answers(text(deep), text(deeper), DEFAULT))
+    assert said.startswith('content[0].text: expected …"[[')
+
+
 def test_many_differences_are_counted_and_not_all_kept() -> None:
     found = compare_answers(list(range(300)), list(range(1, 301)))
     assert (len(found.differences), found.more) == (100, 200)
