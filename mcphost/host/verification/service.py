@@ -117,7 +117,7 @@ class VerificationService:
         except UnknownName as error:
             if isinstance(case, RecordedCase) and case.exchange.error is not None:
                 return CaseReport(case, "skipped", ("mcphost calls only tools that the server lists",))
-            return CaseReport(case, "failed", (str(error),))
+            return CaseReport(case, "failed", (str(error),), answer=LiveAnswer(error=error))
         except (ServerNotReady, TransportError) as error:
             return CaseReport(case, "error", (str(error),), answer=LiveAnswer(error=error))
         return await asyncio.to_thread(judged, case, answer, rules, self.mask)

@@ -29,7 +29,8 @@ Change = tuple[str | int | None, str, Any]
 def why_not(report: CaseReport) -> str:
     """Why a case that failed cannot be updated, as a clause; empty if it can."""
     answer = report.answer
-    if answer.error is not None and not isinstance(answer.error, ServerError):
+    answered = answer.result is not None or answer.items is not None or isinstance(answer.error, ServerError)
+    if not answered:
         return "the server did not answer"
     if isinstance(report.case, SavedCase):
         return "" if _is_rewritable(report, report.case.call.expect) else "its expectation is written by hand"

@@ -12,6 +12,7 @@ from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.verification.answers import AnswerRules
 from mcphost.host.verification.cases import CaseReport, RecordedCase, recorded_cases
 from mcphost.host.verification.normalizers import NORMALIZERS
+from mcphost.host.verification.updates import why_not
 from tests.host.conftest import HostOf, RecordingHost, echo, script
 
 RULES = AnswerRules(normalizers=NORMALIZERS)
@@ -48,8 +49,10 @@ async def test_recorded_requests_are_made_again_in_order(host: HostOf) -> None:
             call("add", {"a": "1", "b": "2"}, "12", structuredContent={"sum": "12"}),
             refused,
             RecordedExchange("prompts/get", {"name": "x"}, result={"messages": []}),
+            call("nowhere", {}, "x"),
         )
-    assert [report.state for report in reports] == ["passed", "failed", "passed", "skipped", "failed"]
+    assert [report.state for report in reports] == ["passed", "failed", "passed", "skipped", "failed", "failed"]
+    assert [why_not(report) for report in reports[4:]] == ["the server did not answer"] * 2
     assert reports[0].verdict.counts == {"iso-time": 1}
     assert reports[1].words == ("structuredContent.sum: expected 4, got 3",)
     assert reports[4].words == ("the server does not offer prompts, which prompts/get needs",)

@@ -174,3 +174,4 @@ def test_what_is_written_by_hand_is_not_updated() -> None:
     )
     assert why_not(gone) == ""
     assert why_not(gone._replace(answer=gone.answer._replace(problems=("asked",)))).endswith("record it again")
+    assert why_not(gone._replace(answer=LiveAnswer())) == "the server did not answer"
