@@ -151,6 +151,17 @@ class Host:
             )
         )
         self._eras = EraMemory(given.store, date.today, self._warn)
+        self._server_requests = ServerRequestService(
+            self._config,
+            self.pending_requests,
+            self._calls,
+            self.roots,
+            self.elicitation,
+            lambda: self.sampling,
+            self._holder_of,
+            self._sharers_of,
+            writes=self._writes,
+        )
         self._connection_context = ConnectionContext(
             config=self._config,
             open_transport=given.open_transport,
@@ -159,17 +170,7 @@ class Host:
             catalog=self.catalog,
             calls=self._calls,
             consent=self.consent,
-            server_requests=ServerRequestService(
-                self._config,
-                self.pending_requests,
-                self._calls,
-                self.roots,
-                self.elicitation,
-                lambda: self.sampling,
-                self._holder_of,
-                self._sharers_of,
-                writes=self._writes,
-            ),
+            server_requests=self._server_requests,
             reporting=reporting,
             disconnected=self.traffic.disconnected,
             served_from_cache=self.traffic.served_from_cache,
@@ -296,6 +297,7 @@ class Host:
             self.consent,
             self.tool_calls,
             self._requests,
+            self._server_requests,
             self._dependencies.mask,
             self.apply,
         )

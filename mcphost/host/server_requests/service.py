@@ -6,7 +6,8 @@ Specification: client/roots, client/sampling, client/elicitation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,6 +55,20 @@ class ServerRequestService:
         self._config, self._holder_of, self._sharers_of, self._writes = config, holder_of, sharers_of, writes
         self.pending, self.calls = pending, calls
         self.roots, self.elicitation, self._sampling = roots, elicitation, sampling
+        self.answering_now: dict[str, AskedAgent] = {}
+        """Those that answer what a server asks outside of calls; see `answered_by`."""
+
+    @contextmanager
+    def answered_by(self, server: str, agent: AskedAgent) -> Iterator[None]:
+        """Let ``agent`` answer what the server asks outside of calls, until the block ends.
+
+        It is for one request at a time: an older server does not say to which of several its question belongs.
+        """
+        self.answering_now[server] = agent
+        try:
+            yield
+        finally:
+            del self.answering_now[server]
 
     def handler(self, server: str) -> ServerRequestHandler:
         return ServerRequestHandler(server, self)
@@ -141,7 +156,7 @@ class ServerRequestHandler:
 
     def _asked_agent(self, request: InputRequest) -> AskedAgent | None:
         """The agent that answers this request; None: mcphost itself does."""
-        agent = current_agent.get() or self._caller(request)
+        agent = current_agent.get() or self._caller(request) or self._service.answering_now.get(self._server)
         if agent is None or self._service.pending.muted(self._server):
             return None
         outside = request.purpose is None and self._service.roots.has_agents(self._server)

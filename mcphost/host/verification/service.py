@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mcphost.config import Config, ServerConfig
@@ -18,8 +18,9 @@ from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.consent.policy import PolicyDecision
 from mcphost.host.recordings.recording import LISTED
 from mcphost.host.saved_calls import references_of, resource_uri
+from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.tool_calls.call import CallRequest
-from mcphost.host.tool_calls.current import AskedAgent, current_agent
+from mcphost.host.tool_calls.current import AskedAgent
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.verification.answers import AnswerRules
 from mcphost.host.verification.cases import (
@@ -64,12 +65,13 @@ class VerificationService:
         consent: ConsentBroker,
         tool_calls: ToolCallService,
         requests: AuditedRequests,
+        server_requests: ServerRequestService,
         mask: Mask,
         apply: Callable[[Config], Awaitable[object]],
     ) -> None:
         self._config, self._servers, self._catalog, self._consent = config, servers, catalog, consent
         self._tool_calls, self._requests, self._known_secrets = tool_calls, requests, mask
-        self._apply = apply
+        self._server_requests, self._apply = server_requests, apply
         self._sessions: dict[str, tuple[str, tuple[str, int]]] = {}
 
     def mask(self, text: str) -> str:
@@ -185,14 +187,13 @@ class VerificationService:
     async def _sent(
         self, server: str, method: str, params: Mapping[str, Any], questions: RecordedAnswers | None = None
     ) -> LiveAnswer:
-        async def sent() -> Mapping[str, Any]:
-            if questions is not None:
-                current_agent.set(AskedAgent(questions, ORIGIN))  # this task is the request's own
-            return await self._requests.send_unchanged(server, method, params, ORIGIN)
-
         began = time.monotonic()
-        task = asyncio.create_task(sent(), name=method)
-        return await _answered(task, lambda result: LiveAnswer(result, seconds=time.monotonic() - began))
+        asked: AbstractContextManager[None] = nullcontext()
+        if questions is not None:
+            asked = self._server_requests.answered_by(server, AskedAgent(questions, ORIGIN))
+        with asked:
+            work = self._requests.send_unchanged(server, method, params, ORIGIN)
+            return await _answered(work, lambda result: LiveAnswer(result, seconds=time.monotonic() - began))
 
 
 async def _answered(work: Awaitable[_T], read: Callable[[_T], LiveAnswer]) -> LiveAnswer:

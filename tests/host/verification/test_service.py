@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -138,3 +139,20 @@ async def test_each_session_offers_what_its_client_declared(host: HostOf) -> Non
         reports = await run_cases(running, cases)
     texts = [str(report.answer.result) for report in reports]
     assert [("elicitation" in text, "roots" in text) for text in texts] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_questions_in_reads_and_prompts_are_answered_as_recorded(host: HostOf, era: str) -> None:
+    asked = [{"method": "elicitation/create", "params": FORM}]
+    program = script("questions.py", "--era", era, "--ask", json.dumps(asked))
+    event = question({"result": {"action": "accept", "content": {"n": "Ada"}}})
+    async with host(a=program, policy=ALLOW, dependencies={"answers": DIALOG_KINDS}) as running:
+        reports = await run(
+            running,
+            RecordedExchange("resources/read", {"uri": "ask:///"}, events=(event,), result={}),
+            RecordedExchange("prompts/get", {"name": "ask"}, events=(event,), result={}),
+            RecordedExchange("prompts/get", {"name": "ask"}, result={}),
+        )
+    assert [report.answer.problems for report in reports[:2]] == [(), ()]
+    assert ["Ada" in str(report.answer.result) for report in reports] == [True, True, False]
+    assert reports[2].answer.problems == ("the server asked elicitation/create, which was not recorded: Who?",)
