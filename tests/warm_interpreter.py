@@ -167,7 +167,7 @@ def run() -> None:
     if sys.orig_argv[1] == "-m":
         runpy.run_module(sys.orig_argv[2], run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(sys.orig_argv[1], run_name="__main__")
+        runpy.run_path(os.path.abspath(sys.orig_argv[1]), run_name="__main__")
 
 
 def listen(name: str) -> socket.socket:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tests.npm import node_runs
 
+HERE = Path(__file__).parent
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -21,7 +23,7 @@ class Suite:
         folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         return subprocess.run(
             node_runs(f"{self.package}/dist/index.js", *arguments),
-            cwd=Path(__file__).parent,  # the driver is named from here: a path with a space would be split
+            cwd=HERE,  # the driver is named from here: a path with a space would be split
             env={**os.environ, "PATH": folders},
             capture_output=True,
             text=True,

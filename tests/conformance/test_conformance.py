@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.conformance.suite import PREVIEW, RELEASED, Suite
+from tests.conformance.suite import HERE, PREVIEW, RELEASED, Suite
+from tests.warm_start import relayed
 
 CHECKS = {
     "initialize": 1,
@@ -81,10 +84,19 @@ def test_a_forbidden_offer_stops_the_client_with_a_reason(scenario: str, words: 
     assert words in said.read_text()
 
 
+def client_command() -> str:
+    """The driver as a fork of an interpreter that has imported it; the suite splits the command at its spaces."""
+    modules = tuple(f"tests.conformance.{name}" for name in ("asked", "client", "generic"))
+    python, *words = relayed(sys.executable, modules, "client.py")
+    return " ".join(
+        [Path(python).name, *(os.path.relpath(word, HERE) if word.startswith("/") else word for word in words)]
+    )
+
+
 def followed(
     suite: Suite, scenario: str, folder: Path, *more: str
 ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    command = ["client", "--command", "./client.py", "--scenario", scenario, "--output-dir", str(folder), *more]
+    command = ["client", "--command", client_command(), "--scenario", scenario, "--output-dir", str(folder), *more]
     done = suite.run(*command, seconds=DEADLINE_SECONDS + 15)
     (report,) = folder.glob("**/checks.json")
     return done, [check["status"] for check in json.loads(report.read_text()) if check["status"] != "INFO"]

@@ -27,6 +27,7 @@ from tests.conftest import SERVERS
 from tests.executables import write_executable
 from tests.npm import node_runs, programs
 from tests.terminal import Terminal
+from tests.warm_start import Fork, may_fork, relayed
 from tests.whole.keychain_file import KeychainFile
 from tests.whole.peers import free_port, listening, sdk_runs, until_listening
 
@@ -210,8 +211,9 @@ class UserMachine:
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", self.program, *words]
+        kind = Fork if may_fork(command, self.env) else subprocess.Popen
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        return subprocess.Popen(command, env=self.env, cwd=self.folder, stdin=nothing, stdout=pipe, stderr=pipe)
+        return kind(command, env=self.env, cwd=self.folder, stdin=nothing, stdout=pipe, stderr=pipe)
 
     def ended(self, running: subprocess.Popen[bytes]) -> Done:
         out, err = running.communicate(timeout=60)
@@ -232,8 +234,8 @@ class UserMachine:
         """From now on pages open in this browser of `tests.whole`, which is also given these words."""
         opener = self.folder / "bin/xdg-open"
         opener.parent.mkdir(exist_ok=True)
-        python = ["env", f"PYTHONPATH={ROOT}", sys.executable]
-        write_executable(opener, [*python, "-m", f"tests.whole.{program}", *words])
+        command = relayed(sys.executable, ("aiohttp", "httpx"), "-m", f"tests.whole.{program}", *words)
+        write_executable(opener, ["env", f"PYTHONPATH={ROOT}", *command])
 
     def files(self) -> list[Path]:
         """All files of this machine."""
