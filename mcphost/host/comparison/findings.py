@@ -7,7 +7,7 @@
 | a new prompt, resource or template | note: a person chooses it |
 | arguments and results | see `mcphost.host.comparison.schema_changes` |
 | a claim of safety is gone (read-only, not destructive, idempotent, closed-world) | breaking |
-| a claim of safety is new | review: a rule may trust it |
+| a claim of safety is new | review: a rule may trust it; being read-only implies those on effects |
 | calls are possible only as tasks, or no longer as tasks | breaking |
 | a result is no longer described / is described | breaking / note |
 | an argument of a prompt is gone or required / no longer / new and optional | breaking / note / note |
@@ -40,6 +40,15 @@ ALIKE: Final = 0.8
 COMPARED: Final = 40
 """New tools, and as many that are gone, among which likenesses are searched; more are another server."""
 
+SERVER: Final = "server"
+"""The title of findings about the server itself."""
+
+SEVERAL: Final = 4
+"""Items that are gone, or new, which share a line."""
+
+NAMED: Final = 12
+"""Items that such a line names."""
+
 TEXT: Final = 300
 """Characters of a changed text below its finding."""
 
@@ -66,6 +75,7 @@ RULES: Final[Mapping[str, str]] = {
     "hint": "What a tool claims about its safety changed.",
     "task": "The use of a tool as a task changed.",
     "words": "A text that people and models read changed.",
+    "default": "The default of an argument changed.",
     "capability": "What the server declares to be able to do changed.",
     "identity": "The command or address of a server changed.",
     "server-name": "The name that a server gives itself changed.",
@@ -338,33 +348,22 @@ def _output(name: str, before: SurfaceItem, after: SurfaceItem) -> Iterable[Sche
 
 
 _CLAIMS: Final = {
-    "readOnlyHint": (False, True, "is read-only", "changes something"),
-    "destructiveHint": (True, False, "destroys nothing", "may destroy something"),
-    "idempotentHint": (False, True, "can be repeated without further effect", "has a further effect when repeated"),
-    "openWorldHint": (True, False, "keeps to a closed world", "reaches an open world"),
+    "readOnlyHint": (False, True, "is read-only"),
+    "destructiveHint": (True, False, "destroys nothing"),
+    "idempotentHint": (False, True, "can be repeated without further effect"),
+    "openWorldHint": (True, False, "keeps to a closed world"),
 }
-"""Each hint with the value that no claim means, the safer one, and both in words."""
+"""Each hint with the value that no claim means, the safer one, and that in words."""
+
+_OF_EFFECTS: Final = ("destructiveHint", "idempotentHint")
+"""Hints that mean nothing for a tool that is read-only."""
 
 
 def _annotations(name: str, before: SurfaceItem, after: SurfaceItem) -> Iterator[SchemaChange]:
-    shown, said = show_line(after.name, NAME), False
-    for hint in HINTS:
-        old, new = before.hints.get(hint), after.hints.get(hint)
-        if old == new:
-            continue
-        said = True
-        default, safer, safe_words, _ = _CLAIMS[hint]
-        meant = [default if each is None else each for each in (old, new)]
-        if meant[0] == meant[1]:
-            how = "left to its default" if new is None else "written"
-            severity, words = NOTE, f"{hint} is now {how}, and means the same"
-        elif meant[1] == safer:
-            severity, words = REVIEW, f"{shown} now says that it {safe_words}"
-        else:
-            severity, words = BREAKING, f"{shown} no longer says that it {safe_words}"
-        yield SchemaChange(severity, "hint", f"annotations.{hint}", words, old, new)
+    differing = [hint for hint in HINTS if before.hints.get(hint) != after.hints.get(hint)]
+    yield from filter(None, (_hint_change(hint, before, after) for hint in differing))
     if not _full(before, after):
-        if not said:
+        if not differing:
             yield SchemaChange(REVIEW, "words", name, "its annotations changed, but not what it claims")
         return
     old_rest, new_rest = (as_dict(each) for each in _values(name, before, after))
@@ -375,12 +374,35 @@ def _annotations(name: str, before: SurfaceItem, after: SurfaceItem) -> Iterator
         yield SchemaChange(REVIEW, "words", f"annotations.{member}", words, old_rest.get(member), new_rest.get(member))
 
 
+def _hint_change(hint: str, before: SurfaceItem, after: SurfaceItem) -> SchemaChange | None:
+    old, new, shown = before.hints.get(hint), after.hints.get(hint), show_line(after.name, NAME)
+    default, safer, safe_words = _CLAIMS[hint]
+    meant = [default if each is None else each for each in (old, new)]
+    if hint in _OF_EFFECTS:
+        read_only = [each.hints.get("readOnlyHint") is True for each in (before, after)]
+        if read_only == [False, True] and meant[1] == safer:
+            return None  # that it is read-only says so
+        meant = [safer if reads else each for each, reads in zip(meant, read_only, strict=True)]
+    if meant[0] == meant[1]:
+        how = "left to its default" if new is None else "written"
+        severity, words = NOTE, f"{hint} is now {how}, and means the same"
+    elif meant[1] == safer:
+        severity, words = REVIEW, f"{shown} now says that it {safe_words}"
+    else:
+        severity, words = BREAKING, f"{shown} no longer says that it {safe_words}"
+    return SchemaChange(severity, "hint", f"annotations.{hint}", words, old, new)
+
+
 def _execution(name: str, before: SurfaceItem, after: SurfaceItem) -> Iterable[SchemaChange]:
     if not _full(before, after):
         return _other(name, before, after)
     old, new = (as_dict(each) for each in _values(name, before, after))
     support = [each.get("taskSupport", "forbidden") for each in (old, new)]
     if support[0] == support[1]:
+        rests = [{key: value for key, value in each.items() if key != "taskSupport"} for each in (old, new)]
+        if rests[0] == rests[1]:
+            words = "its execution is written differently, and means the same"
+            return [SchemaChange(NOTE, "task", "execution.taskSupport", words, *support)]
         return _other(name, before, after)
     if support[1] == "required":
         severity, words = BREAKING, "it can be called only as a task now"
@@ -457,7 +479,7 @@ def grouped(findings: Iterable[SurfaceFinding]) -> Iterator[tuple[str, Sequence[
         return kind != "", min(each.severity.rank for each in members)
 
     for (kind, item), members in sorted(groups.items(), key=place):
-        title = f"{kind.removesuffix('s')} {show_line(item, NAME)}" if kind else "server"
+        title = f"{kind.removesuffix('s')} {show_line(item, NAME)}" if kind else SERVER
         yield title, sorted(members, key=lambda each: each.severity.rank)
 
 
@@ -469,17 +491,33 @@ def counted(findings: Iterable[SurfaceFinding]) -> str:
 
 
 def findings_text(findings: Iterable[SurfaceFinding]) -> str:
-    """The findings, safe to show, grouped by item."""
-    lines: list[str] = []
-    for title, members in grouped(findings):
-        lines.append(title)
-        for each in members:
-            words = each.words.removeprefix(f"{show_line(each.item, NAME)}: ")  # the title has the name
-            lines.append(f"  {each.severity.value:8}  {words}")
-            if each.rule == "words":
-                values = (("before", each.before), ("now", each.after))
-                lines += (f"{'':12}{name:8}{show_line(text, TEXT)}" for name, text in values if isinstance(text, str))
-    return "".join(f"{line}\n" for line in lines)
+    """The findings, safe to show, grouped by item; many items that are gone, or new, share a line."""
+    found, many = list(findings), dict[tuple[CatalogKind, str], list[SurfaceFinding]]()
+    for each in found:
+        if each.kind and each.rule in ("item-removed", "item-added") and "; it looks like " not in each.words:
+            many.setdefault((each.kind, each.rule), []).append(each)
+    together = {key: members for key, members in many.items() if len(members) >= SEVERAL}
+    apart = {id(each) for members in together.values() for each in members}
+    groups = [(title, [*_member_lines(members)]) for title, members in grouped(x for x in found if id(x) not in apart)]
+    at = 1 if groups and groups[0][0] == SERVER else 0
+    groups[at:at] = [(kind.value, [_together_line(members)]) for (kind, _), members in together.items()]
+    return "".join(f"{line}\n" for title, lines in groups for line in (title, *lines))
+
+
+def _member_lines(members: Iterable[SurfaceFinding]) -> Iterator[str]:
+    for each in members:
+        words = each.words.removeprefix(f"{show_line(each.item, NAME)}: ")  # the title has the name
+        yield f"  {each.severity.value:8}  {words}"
+        if each.rule == "words" and each.severity is not NOTE:
+            values = (("before", each.before), ("now", each.after))
+            yield from (f"{'':12}{name:8}{show_line(text, TEXT)}" for name, text in values if isinstance(text, str))
+
+
+def _together_line(members: Sequence[SurfaceFinding]) -> str:
+    names = [show_line(each.item, NAME) for each in members]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    how = "gone" if members[0].rule == "item-removed" else "new"
+    return f"  {members[0].severity.value:8}  {len(names)} are {how}: {', '.join(names[:NAMED])}{more}"
 
 
 def masked(finding: SurfaceFinding, mask: Callable[[str], str]) -> SurfaceFinding:

@@ -12,12 +12,14 @@ References inside the document are followed. What cannot be judged is for review
 | bounds tighter / looser | breaking / note | note / review |
 | further members refused / taken | breaking / note | note / note |
 | descriptions, titles, defaults, examples | review | review |
+| titles that are the name of the member, or one word for the whole | note | note |
 | anything else, such as ``pattern``, ``not``, ``if`` | review | review |
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -41,7 +43,9 @@ VALUE: Final = 60
 
 _LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 _UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
-_WORDS: Final = {"description": "description", "title": "title", "default": "default", "examples": "examples"}
+_WORDS: Final = ("description", "title", "default", "examples")
+_COUNTED: Final = {"Length": "character", "Items": "item", "Properties": "member", "Contains": "such item"}
+"""The units of bounds, by the end of the keyword."""
 _STRUCTURE: Final = ("properties", "required", "additionalProperties", "items", "enum", "const", *_LOWER, *_UPPER)
 _TAKEN_APART: Final = frozenset({"$ref", "$defs", "definitions", "type", "anyOf", "oneOf", *_WORDS, *_STRUCTURE})
 """Keywords with a comparison of their own; of all others the values are compared."""
@@ -360,15 +364,15 @@ class _Walk:
     def _compared_words(self, task: _Task) -> Iterator[SchemaChange]:
         where, field = self._where(task.steps), self._field(task.steps)
         for keyword, old, new in self._differing(task, _WORDS):
-            if keyword == "default":
-                if task.optional_now and not task.before.has(keyword):
-                    continue
+            if keyword != "default":
+                severity = NOTE if keyword == "title" and _generated(task.steps, old, new) else REVIEW
+                words = f"the {keyword} of {where} {_how(old, new)}"
+                yield SchemaChange(severity, "words", f"{field}.{keyword}", words, old, new)
+            elif task.before.has(keyword) or not task.optional_now:
                 old_words = _short(old) if task.before.has(keyword) else "not given"
                 new_words = _short(new) if task.after.has(keyword) else "not given"
                 words = f"the default of {where} was {old_words}, and is {new_words} now"
-            else:
-                words = f"the {_WORDS[keyword]} of {where} {_how(old, new)}"
-            yield SchemaChange(REVIEW, "words", f"{field}.{keyword}", words, old, new)
+                yield SchemaChange(REVIEW, "default", f"{field}.{keyword}", words, old, new)
 
     def _compared_alternatives(self, task: _Task, types: tuple[_Types, _Types]) -> Iterator[SchemaChange]:
         before, after, steps = task.before, task.after, task.steps
@@ -467,8 +471,8 @@ class _Walk:
                 continue
             narrower = old is None or (new is not None and (new > old if keyword in _LOWER else new < old))
             severity = verdicts.narrower if narrower else verdicts.wider
-            texts = ("not given" if each is None else _short(each) for each in (old, new))
-            words = "{} of {} was {}, and is {} now".format(keyword, where, *texts)
+            was, now = ("was", "is") if self._result else ("took", "takes")
+            words = f"{where} {was} {_bound_text(keyword, old)}, and {now} {_bound_text(keyword, new)} now"
             yield SchemaChange(severity, "bound", f"{field}.{keyword}", words, old, new)
 
     def _compared_openness(self, task: _Task) -> Iterator[SchemaChange]:
@@ -517,6 +521,32 @@ class _Walk:
         name = show_line(keyword, NAME)
         words = f"{name} of {where} was {_short_or_absent(old)}, and is {_short_or_absent(new)} now"
         return SchemaChange(REVIEW, "not-judged", f"{field}.{keyword}", words, old, new)
+
+
+def _generated(steps: tuple[str, ...], *titles: Any) -> bool:
+    """True for titles that libraries make: of a member its name, of a whole schema one word."""
+    given = [each for each in titles if each is not None]
+    if not all(isinstance(each, str) and len(each) <= NAME for each in given):
+        return False
+    if not steps:
+        return all(re.fullmatch(r"\w+", each) for each in given)
+    return all(_letters(each) == _letters(steps[-1]) for each in given)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).casefold()
+
+
+def _bound_text(keyword: str, value: Any) -> str:
+    """A bound in words, such as ``at least 1 item``."""
+    unit = next((word for end, word in _COUNTED.items() if keyword.endswith(end)), "")
+    if value is None:
+        return f"any number of {unit}s" if unit else "any value"
+    if keyword.startswith("exclusive"):
+        return f"{'more' if keyword in _LOWER else 'less'} than {_short(value)}"
+    return f"at {'least' if keyword in _LOWER else 'most'} {_short(value)}" + (
+        f" {unit}{'s' * (value != 1)}" if unit else ""
+    )
 
 
 def _how(old: Any, new: Any) -> str:

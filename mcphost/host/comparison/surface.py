@@ -31,6 +31,9 @@ LISTED_BY: Final = {
     CatalogKind.PROMPTS: "prompts/list",
 }
 
+_MAY_BE_EMPTY: Final = ("extensions", "experimental")
+"""Capabilities that are lists of others."""
+
 ERA_BOUND: Final = frozenset({"listChanged", "tasks", TASKS_EXTENSION})
 """Capabilities that each era has in a form of its own, or that say how it announces changes."""
 
@@ -171,14 +174,14 @@ def surface_of_recording(session: RecordedSession, label: str, identity: str = "
 def capability_paths(declared: Mapping[str, Any], ignored: Container[str] = ()) -> dict[str, str]:
     """The capabilities by path, such as ``tools.listChanged``, with their values as JSON where it is not ``true``.
 
-    An empty list of extensions is the same as none.
+    Empty extensions and experiments are the same as none.
     """
     return dict(sorted(_paths(declared, "", ignored)))
 
 
 def _paths(declared: Mapping[str, Any], above: str, ignored: Container[str]) -> Iterator[tuple[str, str]]:
     for name, value in declared.items():
-        if name in ignored or value is None or value is False or (name == "extensions" and not value):
+        if name in ignored or value is None or value is False or (name in _MAY_BE_EMPTY and not value):
             continue
         path = f"{above}{name}"
         yield path, "" if value is True or isinstance(value, dict) else canonical(value)

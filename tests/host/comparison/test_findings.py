@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Surface, str, str, str]] = {
     ),
     "bound": (
         with_tool("inputSchema/properties/max_count/maximum", 5), "breaking",
-        "git_log: maximum of argument max_count was 100, and is 5 now", "review",
+        "git_log: argument max_count took at most 100, and takes at most 5 now", "review",
     ),
     "read-only": (
         with_tool("annotations/readOnlyHint", None), "breaking", "git_log no longer says that it is read-only", "",
@@ -200,6 +200,27 @@ def test_a_plain_lock_finds_the_same_changes(name: str) -> None:
     after, severity, _, from_lock = CHANGES[name]
     (found,) = compare_surfaces(in_lock(made()), after)
     assert found.severity.value == (from_lock or severity)
+
+
+def test_a_claim_to_be_read_only_says_all_about_effects() -> None:
+    claims = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
+    found = compare_surfaces(with_tool("annotations", {}, ADD), with_tool("annotations", claims, ADD))
+    assert [each.words for each in found] == ["git_add now says that it is read-only"]
+
+
+def test_that_a_tool_runs_no_tasks_goes_without_saying() -> None:
+    found = compare_surfaces(made(), with_tool("execution", {"taskSupport": "forbidden"}))
+    assert [each.severity.value for each in found] == ["note"]
+
+
+def test_many_items_that_are_gone_share_a_line() -> None:
+    resources = [{"uri": f"file:///{number:02}", "name": "x"} for number in range(20)]
+    found = compare_surfaces(
+        made(offered={CatalogKind.RESOURCES: resources}), made(offered={CatalogKind.RESOURCES: []})
+    )
+    assert len(found) == 20
+    named = ", ".join(f"file:///{number:02}" for number in range(12))
+    assert findings_text(found) == f"resources\n  breaking  20 are gone: {named} and 8 more\n"
 
 
 def test_new_items_are_power_or_a_choice() -> None:

@@ -60,10 +60,12 @@ CASES: dict[str, tuple[Any, Any, str, str, str]] = {
         'argument a now takes only "x"',
     ),
     "lower maximum": (
-        of({"maximum": 9}), of({"maximum": 5}), "breaking", "note", "maximum of argument a was 9, and is 5 now",
+        of({"maximum": 9}), of({"maximum": 5}), "breaking", "note",
+        "argument a took at most 9, and takes at most 5 now",
     ),
     "no minimum any more": (
-        of({"minLength": 1}), of({}), "note", "review", "minLength of argument a was 1, and is not given now",
+        of({"minLength": 1}), of({}), "note", "review",
+        "argument a took at least 1 character, and takes any number of characters now",
     ),
     "closed": (
         of({}), of({}, additionalProperties=False), "breaking", "note",
@@ -76,6 +78,10 @@ CASES: dict[str, tuple[Any, Any, str, str, str]] = {
     "description": (
         of({"description": "x"}), of({"description": "y"}), "review", "review",
         "the description of argument a changed",
+    ),
+    "the name as title": (of({}), of({"title": "A"}), "note", "note", "the title of argument a is new"),
+    "one word as title": (
+        {"title": "Log"}, {"title": "logArguments"}, "note", "note", "the title of the arguments changed",
     ),
     "default": (
         of({"default": 1}), of({"default": 2}), "review", "review", "the default of argument a was 1, and is 2 now",
