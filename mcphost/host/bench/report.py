@@ -201,11 +201,11 @@ def _ratio_result(budget: Budget, request: str, one: Figure | None, other: Figur
     if ratio is None:
         return BudgetResult(budget, request, "unknown", f"{subject} was not measured on both sides")
     change = 100 * (ratio.ratio - 1)
-    over = change < budget.percent if budget.figure == "throughput" else change > budget.percent
+    over = budget.percent - change if budget.figure == "throughput" else change - budget.percent
     words = f"{subject} changed by {change:+.1f} %, noise {100 * ratio.noise:.0f} %"
-    if over and not ratio.certain:
+    if over > 0 and not (ratio.certain and over > 100 * ratio.noise):
         return BudgetResult(budget, request, "uncertain", f"{words}, which is no more than noise")
-    return BudgetResult(budget, request, "exceeded" if over else "kept", words)
+    return BudgetResult(budget, request, "exceeded" if over > 0 else "kept", words)
 
 
 # As rows.

@@ -16,14 +16,17 @@ LEAST_PAIRS: Final = 5
 FEW: Final = 10
 """Of fewer values the median deviation may be small by chance, so that half of their range counts as noise."""
 
-AGREEING: Final = 0.9
-"""The share of the pairs that point the same way where two sides differ."""
+AGREEMENT: Final = 7
+"""Of two sides that differ, all pairs point the same way, but for one in so many of those over `LEAST_PAIRS`."""
 
 NOISE_FLOOR: Final = 0.02
 """Two processes of one program differ by so much, since their memory is laid out differently."""
 
 NOISES: Final = 2.0
 """A difference counts from so many times the noise on."""
+
+_TO_MEDIAN: Final = 1.2533
+"""The standard deviation of values times this, by the root of their number, is that of their median."""
 
 _TO_DEVIATION: Final = 1.4826
 """The median absolute deviation times this is the standard deviation, where values are distributed normally."""
@@ -82,8 +85,11 @@ def ratio_of(first: Figure, second: Figure) -> FigureRatio | None:
         return FigureRatio(ratio, noise, enough and _exceeds(ratio, noise))
     pairs = [one / other for one, other in zip(first.rounds, second.rounds, strict=True)]
     ratio, noise = median(pairs), noise_of(pairs)
+    if len(pairs) >= FEW:  # that of the median, and not of one round
+        noise = max(NOISE_FLOOR, noise * _TO_MEDIAN / math.sqrt(len(pairs)))
     agreeing = sum(1 for each in pairs if (each > 1) == (ratio > 1) and each != 1)
-    certain = len(pairs) >= LEAST_PAIRS and agreeing >= AGREEING * len(pairs) and _exceeds(ratio, noise)
+    beyond = len(pairs) - LEAST_PAIRS
+    certain = beyond >= 0 and agreeing >= len(pairs) - beyond // AGREEMENT and _exceeds(ratio, noise)
     return FigureRatio(ratio, noise, certain)
 
 

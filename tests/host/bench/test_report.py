@@ -57,6 +57,7 @@ def test_throughput_counts_where_requests_are_sent_at_the_same_time() -> None:
         ("p95=+60%", "kept"),
         ("p95=+15", "exceeded"),
         ("p50=50.1%", "kept"),
+        ("p50=+49%", "uncertain"),
         ("throughput=-10%", "exceeded"),
         ("throughput=-40%", "kept"),
         ("startup=+5%", "kept"),
