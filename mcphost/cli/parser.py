@@ -193,6 +193,16 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+LIVE: Final = "live:"
+"""Before the server that answers what a recording does not hold."""
+
+
+def _on_miss(text: str) -> str:
+    if text not in ("nearest", "error") and not (text.startswith(LIVE) and text != LIVE):
+        raise argparse.ArgumentTypeError("is neither nearest, error nor live:SERVER")
+    return text
+
+
 def _speed(text: str) -> float:
     try:
         speed = float(text)
@@ -1198,9 +1208,10 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
             _repeated("--ignore", "PATH", "do not compare this part of the params, such as '$.arguments.date'"),
             _argument(
                 "--on-miss",
-                None,
-                "what is not recorded: name the nearest that is (the default), or only answer with an error",
-                choices=("nearest", "error"),
+                "WHAT",
+                "what is not recorded: nearest (the default) names the nearest that is, error is an error, and "
+                "live:SERVER asks a server of the configuration",
+                type=_on_miss,
                 default="nearest",
             ),
             _flag("--loop", "begin again after the last answer, instead of repeating it"),

@@ -62,10 +62,10 @@ def serve_agent(options: Namespace) -> int:
         finally:
             await served.aclose()
 
-    return in_headless_host(_started_by_the_agent(chosen.config), options, chosen, work)
+    return in_headless_host(started_by_the_agent(chosen.config), options, chosen, work)
 
 
-def _started_by_the_agent(config: Config) -> Config:
+def started_by_the_agent(config: Config) -> Config:
     """The configuration with servers that start once the agent has said what it answers."""
     servers = {
         name: server.model_copy(update={"start": "lazy"}) if server.start == "eager" else server

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from argparse import Namespace
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
-from mcphost.cli.output import Exit, Signalled, remark
+from mcphost.cli.output import Exit, Outcome, Signalled, remark
+from mcphost.cli.parser import LIVE, parse
 from mcphost.cli.run import run
 from mcphost.errors import NotDone, UsageError
 from mcphost.host.recordings.reading import read_recording
 from mcphost.host.recordings.replay import ReplayedContent, ReplayedServer, ReplayOptions, server_in
+from mcphost.places import DEPTH_VARIABLE
 from mcphost.protocol.display import show_line
 from mcphost.protocol.json_paths import JsonPath
 from mcphost.serving.session import ServerSession, Write
@@ -26,8 +31,15 @@ def run_replay(options: Namespace) -> int:
 
         port = own_port(options.http)
     server = _recorded_server(options)
+
+    def serve() -> Coroutine[Any, Any, None]:
+        return _serve_streams(server) if port is None else _serve_address(server, port)
+
     try:
-        run(_serve_streams(server) if port is None else _serve_address(server, port))
+        if options.on_miss.startswith(LIVE):
+            _run_beside(options.on_miss.removeprefix(LIVE), options, server, serve)
+        else:
+            run(serve())
     except Signalled as signalled:
         if port is None or signalled.number not in (signal.SIGINT, signal.SIGTERM):
             raise
@@ -48,8 +60,32 @@ def _recorded_server(options: Namespace) -> ReplayedServer:
         raise UsageError(str(error)) from None
     for problem in recording.problems:
         remark(f"{options.file}: {problem}")
-    replay = ReplayOptions(options.match, ignored, options.speed, options.on_miss, options.loop)
+    replay = ReplayOptions(options.match, ignored, options.speed, options.on_miss != "error", options.loop)
     return ReplayedServer([each for each in recording.sessions if each.server == name], replay, remark)
+
+
+def _run_beside(
+    name: str, options: Namespace, server: ReplayedServer, serve: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Serve while this server of the configuration, in a host, answers what the recording does not hold."""
+    # late: only this needs a host
+    from mcphost.cli.serving import NESTED, endpoint_options, in_headless_host, served_selection, started_by_the_agent
+    from mcphost.host.agents.kernel_facts import agent_of, caller_of
+    from mcphost.host.host import Host
+
+    if DEPTH_VARIABLE in os.environ:
+        raise UsageError(NESTED)
+    served = parse(["serve", name])
+    served.config = options.config
+    chosen = served_selection(served)
+
+    async def work(host: Host) -> Outcome:
+        agent = agent_of(caller_of(os.getpid()), "")
+        server.open_live = lambda: host.endpoint.open(endpoint_options(served, agent))
+        await serve()
+        return Outcome()
+
+    in_headless_host(started_by_the_agent(chosen.config), served, chosen, work)
 
 
 async def _serve_streams(server: ReplayedServer) -> None:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.endpoint.translation import Translation, of_this_leg, without
@@ -57,6 +57,9 @@ from mcphost.serving.subscriptions import URIS
 from mcphost.serving.time_limits import Timers
 from mcphost.transports.base import MessageObserver
 
+if TYPE_CHECKING:
+    from mcphost.serving.http_listener import HttpContent
+
 SILENT_SECONDS: Final = 20.0
 """The longest wait without a message: clients give up a request after 60 s, and some after 30 s."""
 
@@ -65,8 +68,6 @@ BATCH_EVENTS: Final = 100
 
 PLAYED: Final = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 """Requests that the exchanges themselves answer."""
-
-OnMiss = Literal["nearest", "error"]
 
 _LISTEN: Final = "subscriptions/listen"
 _SUBSCRIBE: Final = "resources/subscribe"
@@ -80,7 +81,8 @@ class ReplayOptions:
     matching: Matching = "exact"
     ignored: tuple[JsonPath, ...] = ()
     speed: float = 0.0
-    on_miss: OnMiss = "nearest"
+    names_nearest: bool = True
+    """False: what was not recorded is an error, even a tool call."""
     loop: bool = False
 
 
@@ -104,6 +106,8 @@ class ReplayedServer:
     ) -> None:
         self.options, self.report = options, report
         self.name = sessions[0].server
+        self.open_live: Callable[[], HttpContent] | None = None
+        """Opens what answers one client's requests that were not recorded."""
         self.counts: Counter[str] = Counter()
         """By ``served``, ``repeated``, ``missed``, ``differing`` (answers of clients), ``unanswered``, ``masked``."""
         self.exchanges: list[_PlacedExchange] = []
@@ -182,6 +186,7 @@ class ReplayedContent(ServedContent):
 
     def __init__(self, server: ReplayedServer, timers: Timers) -> None:
         self.server, self.timers = server, timers
+        self._live = None if server.open_live is None else server.open_live()
         self.sequence = ExchangeSequence(server.index, loop=server.options.loop)
         self._session: SessionHandle | None = None
         self._walks: dict[str, RecordedWalk] = {}
@@ -199,6 +204,8 @@ class ReplayedContent(ServedContent):
 
     def attach(self, session: SessionHandle) -> None:
         self._session = session
+        if self._live is not None:
+            self._live.attach(session)
 
     def introduction(self, revision: Revision) -> ServerIntroduction:
         return self.server.introduction()
@@ -208,10 +215,30 @@ class ReplayedContent(ServedContent):
         found = (item for item in (walks[-1].items if walks else ()) if item.get("name") == tool)
         return as_dict(next(found, {}).get("inputSchema"))
 
+    def introduced(self, capabilities: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+        if self._live is not None:
+            self._live.introduced(capabilities, meta)
+
     def opened(self) -> None:
         self.pass_by(-1)
+        if self._live is not None:
+            self._live.opened()
+
+    def level_changed(self, level: LogLevel) -> None:
+        if self._live is not None:
+            self._live.level_changed(level)
+
+    def roots_changed(self) -> None:
+        if self._live is not None:
+            self._live.roots_changed()
+
+    def closed(self) -> None:
+        if self._live is not None:
+            self._live.closed()
 
     def subscriptions_changed(self, uris: frozenset[str]) -> None:
+        if self._live is not None:
+            self._live.subscriptions_changed(uris - self.server.subscribed.keys())
         added, self._uris = uris - self._uris, uris
         for place in sorted(self.server.subscribed[uri] for uri in added if uri in self.server.subscribed):
             self.pass_by(place)
@@ -258,12 +285,16 @@ class ReplayedContent(ServedContent):
             session.list_changed(kind[0])
 
     def miss(self, request: ServedRequest, code: ErrorCode, data: Any = None) -> None:
-        """Answer a request that was not recorded."""
+        """Answer a request that was not recorded, or let the live server answer it. Raises RpcError."""
         options = self.server.options
-        words = self.server.index.miss(request.method, request.params, nearest=options.on_miss == "nearest")
+        if self._live is not None:
+            self.server.counts["missed"] += 1
+            self._live.begin(request)
+            return
+        words = self.server.index.miss(request.method, request.params, nearest=options.names_nearest)
         self.server.counts["missed"] += 1
         self.server.report(f"{request.method} {described(request.method, request.params)}: {words}")
-        if options.on_miss == "nearest":
+        if options.names_nearest:
             refuse(request, words, code, data)
         else:
             request.fail(RpcError(code, words, data))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mcphost.host.recordings.recording import RecordedExchange, RecordedSession
-from tests.cli.conftest import Mcphost, start
+from tests.cli.conftest import Mcphost, entry, start
 from tests.host.recordings.recorded_lines import written
 
 
@@ -61,6 +61,24 @@ def test_a_recording_is_served_on_the_streams(
     assert said in err.decode()
 
 
+@pytest.mark.parametrize(("policy", "said"), [('allow = ["live:*"]', "hello"), ("", "mcphost allow")])
+def test_a_server_of_the_configuration_answers_the_rest_with_consent(
+    policy: str, said: str, recording: Path, isolated: Path
+) -> None:
+    config = isolated / "own.toml"
+    config.write_text(f"{entry('live')}[policy]\n{policy}\n")
+    words = ["replay", str(recording), "--on-miss", "live:live", "--config", str(config)]
+    program = start(words, stdin=subprocess.PIPE)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(OPENING + message(2, "tools/call", name="echo", arguments={"text": "hello"}))
+    program.stdin.flush()
+    answers = [json.loads(program.stdout.readline()) for _ in range(2)]
+    assert said in answers[1]["result"]["content"][0]["text"]
+    assert "served 0, missed 1" in program.communicate(timeout=30)[1].decode()
+    assert program.returncode == 0
+
+
 def test_a_recording_is_served_at_an_address(recording: Path, mcphost: Mcphost) -> None:
     program = start(["replay", str(recording), "--http", "--strict"])
     assert program.stderr is not None
@@ -78,6 +96,8 @@ def test_a_recording_is_served_at_an_address(recording: Path, mcphost: Mcphost) 
         (["nothing.mcp.jsonl"], "there is no such file"),
         (["FILE", "--server", "docs"], "holds no server 'docs'; it holds git"),
         (["FILE", "--ignore", "date"], "'date' is not a JSON path"),
+        (["FILE", "--on-miss", "live:"], "is neither nearest, error nor live:SERVER"),
+        (["FILE", "--on-miss", "live:nobody"], "no server"),
         (["FILE", "--speed", "-1"], "is not a number of 0 or more"),
         (["FILE", "--http", "0.0.0.0:80"], "on this machine only"),
     ],

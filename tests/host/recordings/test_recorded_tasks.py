@@ -22,7 +22,7 @@ def joined(
     return session.exchanges[0], tasks
 
 
-def test_a_task_of_the_older_dialect_brings_progress_questions_and_a_result() -> None:
+def test_a_task_of_the_older_dialect_brings_all_that_came() -> None:
     asked = RecordedEvent("question", "elicitation/create", FORM["params"], 1.0, "", {"result": {"action": "decline"}})
     result = RecordedExchange("tasks/result", {"taskId": "7"}, 12.0, 3.0, (asked,), DONE)
     progress = RecordedNotice("notifications/progress", {"progressToken": 5, "progress": 1}, 11.0)
@@ -32,7 +32,7 @@ def test_a_task_of_the_older_dialect_brings_progress_questions_and_a_result() ->
     assert call.questions[0].answer == {"result": {"action": "decline"}}
 
 
-def test_a_task_of_the_newer_dialect_brings_questions_and_a_result() -> None:
+def test_a_task_of_the_newer_dialect_brings_all_that_came() -> None:
     needs = RecordedExchange("tasks/get", {"taskId": "7"}, 11.0, 1.0, result={"inputRequests": {"a": FORM}})
     given = {"taskId": "7", "inputResponses": {"a": {"action": "cancel"}}}
     update = RecordedExchange("tasks/update", given, 13.0, 1.0, result={})

@@ -18,6 +18,9 @@ from mcphost.host.recordings.recording import (
 from mcphost.host.recordings.replay import SILENT_SECONDS, ReplayedContent, ReplayedServer, ReplayOptions, server_in
 from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
+from mcphost.serving.http_listener import HttpContent
+from mcphost.serving.negotiation import ServerIntroduction
+from mcphost.serving.served_request import ServedRequest
 from mcphost.serving.session import ServerSession
 from tests.host.recordings.replay_rig import (
     ANSWERS,
@@ -175,7 +178,7 @@ def test_a_call_that_was_not_recorded_names_the_nearest(live: Revision) -> None:
 
 
 def test_without_the_nearest_a_miss_is_an_error() -> None:
-    client, _ = replayed(V2025_11_25, call("log"), on_miss="error")
+    client, _ = replayed(V2025_11_25, call("log"), names_nearest=False)
     assert client.call("log", count=11).error == {"code": -32602, "message": "The recording holds no such call."}
 
 
@@ -321,6 +324,40 @@ def test_masked_values_are_counted() -> None:
     client, server = replayed(V2025_11_25, call(masked=True))
     client.call("t")
     assert "with masked values 1" in server.summary()
+
+
+class Live(HttpContent):
+    """Answers everything, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def introduction(self, revision: Revision) -> ServerIntroduction:
+        raise AssertionError("the recording introduces the server")
+
+    def input_schema(self, tool: str) -> Json:
+        return {}
+
+    def begin(self, request: ServedRequest) -> None:
+        self.heard.append(request.params.get("name", request.method))
+        request.finish({**TEXT, "tools": []})
+
+    def subscriptions_changed(self, uris: frozenset[str]) -> None:
+        self.heard.append(uris)
+
+
+def test_a_live_server_answers_only_what_was_not_recorded() -> None:
+    live = Live()
+    server = ReplayedServer([session(RecordedExchange("resources/subscribe", {"uri": "a:b"}, result={}), call())])
+    server.open_live = lambda: live
+    client = another_client(server, V2025_11_25)
+    client.open()
+    assert [text_of(client.call(name)) for name in ("t", "u")] == ["done", "done"]
+    assert client.listed("tools/list", "tools") == []
+    for uri in ("a:b", "a:c"):
+        client.ask("resources/subscribe", {"uri": uri})
+    assert live.heard == ["u", "tools/list", frozenset(), frozenset({"a:c"})]
+    assert (server.counts["served"], server.counts["missed"]) == (1, 2)
 
 
 # Time.
