@@ -204,7 +204,7 @@ def _ratio_result(budget: Budget, request: str, one: Figure | None, other: Figur
     over = budget.percent - change if budget.figure == "throughput" else change - budget.percent
     words = f"{subject} changed by {change:+.1f} %, noise {100 * ratio.noise:.0f} %"
     if over > 0 and not (ratio.certain and over > 100 * ratio.noise):
-        return BudgetResult(budget, request, "uncertain", f"{words}, which is no more than noise")
+        return BudgetResult(budget, request, "uncertain", f"{words}; over the budget by no more than noise")
     return BudgetResult(budget, request, "exceeded" if over > 0 else "kept", words)
 
 
