@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.conformance.suite import HERE, PREVIEW, RELEASED, Suite
+from tests.conformance.suite import HERE, PREVIEW, RELEASED, KeptSuite
 from tests.warm_start import relayed
 
 CHECKS = {
@@ -37,12 +38,26 @@ CHECKS = {
 """The number of checks that each scenario must have made; without it, an idle client would pass."""
 
 
+@pytest.fixture(scope="module")
+def released() -> Iterator[KeptSuite]:
+    suite = KeptSuite(RELEASED)
+    yield suite
+    suite.end()
+
+
+@pytest.fixture(scope="module")
+def preview() -> Iterator[KeptSuite]:
+    suite = KeptSuite(PREVIEW)
+    yield suite
+    suite.end()
+
+
 @pytest.mark.requirement("SSE-03", "SSE-04", "SSE-07", "ELIC-14")
 @pytest.mark.parametrize("scenario", [*SCRIPTS, *SIGNING_IN, *ASKED])
-def test_a_scenario_passes_with_all_its_checks(scenario: str, tmp_path: Path) -> None:
-    done, verdicts = followed(RELEASED, scenario, tmp_path / "first")
+def test_a_scenario_passes_with_all_its_checks(released: KeptSuite, scenario: str, tmp_path: Path) -> None:
+    done, verdicts = followed(released, scenario, tmp_path / "first")
     if "WARNING" in verdicts:  # 0.2 s late, which happens on a machine with other work
-        done, verdicts = followed(RELEASED, scenario, tmp_path / "second")
+        done, verdicts = followed(released, scenario, tmp_path / "second")
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(verdicts) == {"SUCCESS"}
     assert len(verdicts) >= CHECKS[scenario]
@@ -69,8 +84,10 @@ MODERN_SCENARIOS = (
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-13", "HDR-01", "HDR-02", "HDR-03", "HDR-04", "HDR-06", "MRTR-03")
 @pytest.mark.requirement("MRTR-04", "MRTR-05", "SCHEMA-03", "AUTH-45")
 @pytest.mark.parametrize("scenario", MODERN_SCENARIOS)
-def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(scenario: str, tmp_path: Path) -> None:
-    done, verdicts = followed(PREVIEW, scenario, tmp_path, "--spec-version", "2026-07-28")
+def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(
+    preview: KeptSuite, scenario: str, tmp_path: Path
+) -> None:
+    done, verdicts = followed(preview, scenario, tmp_path, "--spec-version", "2026-07-28")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SUCCESS" in verdicts
     assert set(verdicts) <= {"SUCCESS", "SKIPPED"}  # skipped is what a modern session does not have
@@ -78,8 +95,10 @@ def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(scenario: str, 
 
 @pytest.mark.requirement("AUTH-44")
 @pytest.mark.parametrize(("scenario", "words"), REFUSING.items())
-def test_a_forbidden_offer_stops_the_client_with_a_reason(scenario: str, words: str, tmp_path: Path) -> None:
-    followed(RELEASED, scenario, tmp_path)
+def test_a_forbidden_offer_stops_the_client_with_a_reason(
+    released: KeptSuite, scenario: str, words: str, tmp_path: Path
+) -> None:
+    followed(released, scenario, tmp_path)
     (said,) = tmp_path.glob("**/stderr.txt")
     assert words in said.read_text()
 
@@ -94,7 +113,7 @@ def client_command() -> str:
 
 
 def followed(
-    suite: Suite, scenario: str, folder: Path, *more: str
+    suite: KeptSuite, scenario: str, folder: Path, *more: str
 ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     command = ["client", "--command", client_command(), "--scenario", scenario, "--output-dir", str(folder), *more]
     done = suite.run(*command, seconds=DEADLINE_SECONDS + 15)
