@@ -80,9 +80,10 @@ async def clocked(work: Awaitable[object], units: int = 1) -> Sample:
 
 
 async def compare(work: str, ours: Take, theirs: Take, runs: int, bound: float | None = None) -> Row:
-    """A warm-up of both sides, then ``runs`` pairs; who goes first changes from pair to pair."""
-    await ours()
-    await theirs()
+    """A warm-up of both sides, then ``runs`` pairs; who goes first changes from pair to pair. One run needs none."""
+    if runs > 1:
+        await ours()
+        await theirs()
     pairs: list[tuple[Sample, Sample]] = []
     for number in range(runs):
         if number % 2:
@@ -94,7 +95,8 @@ async def compare(work: str, ours: Take, theirs: Take, runs: int, bound: float |
 
 
 async def against(work: str, ours: Take, figure: float, runs: int, bound: float | None = None) -> Row:
-    """Ours against a figure in seconds, after a warm-up."""
-    await ours()
+    """Ours against a figure in seconds, after a warm-up if there are several runs."""
+    if runs > 1:
+        await ours()
     taken = tuple([await ours() for _ in range(runs)])
     return Row(work, taken, (Sample(figure),) * runs, bound)
