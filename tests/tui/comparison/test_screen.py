@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.config import ComparedServer, Config, ServerConfig
+from mcphost.config import ComparedServer, ServerConfig
 from mcphost.config.surface_lock import SurfaceLock
 from mcphost.host.comparison.lock_file import locked_server
 from mcphost.host.comparison.surface import surface_of
@@ -19,11 +19,8 @@ from tests.tui.stage import NARROW, WIDE, Stage, demo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 
-SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
-
-
-def both_eras(**others: ServerConfig) -> Config:
-    return servers(sdk=ServerConfig(command=sys.executable, args=(str(SDK), "stdio")), **others)
+SDK = (str(Path(__file__).parents[2] / "servers" / "sdk.py"), "stdio")
+"""A server of both eras as others write them."""
 
 
 async def compared(stage: Stage) -> ComparisonScreen:
@@ -54,7 +51,7 @@ async def test_a_card_leads_to_its_server_in_both_eras_and_back(size: tuple[int,
 
 
 async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() -> None:
-    async with on_stage(both_eras(), size=WIDE) as stage:
+    async with on_stage(servers(sdk=ServerConfig(command=sys.executable, args=SDK)), size=WIDE) as stage:
         await stage.ready()
         call = stage.call("weather", {"city": "Rome"})
         await stage.call_dialog()
@@ -73,48 +70,48 @@ async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() ->
 
 
 async def test_a_tool_is_called_on_both_sides_with_form_arguments() -> None:
-    async with on_stage(both_eras(), size=WIDE) as stage:
+    async with on_stage(demo(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("c", "C")
         screen = await compared(stage)
         await stage.press("c")
         await stage.shows("Call a tool first (t)")
-        for city in ("Rome", "Oslo"):
+        for message in ("Rome", "Oslo"):
             await stage.press("t")
             await stage.at(ToolScreen)
             assert isinstance(stage.app.screen, ToolScreen)
             names = [tool.name for tool in stage.app.screen.rows.items]
             assert names == sorted(names)
-            await stage.press("home", *["down"] * names.index("weather"), "enter")
+            await stage.press("home", *["down"] * names.index("flash_lamp"), "enter")
             await stage.at(EditArgumentsScreen)
-            await stage.shows("both sides › weather", "ctrl+r call both sides")
+            await stage.shows("both sides › flash_lamp", "ctrl+r call both sides")
             await stage.press("ctrl+u")
-            await stage.write(city)
+            await stage.write(message)
             await stage.press("ctrl+r")
-            for name in ("sdk-legacy", "sdk-modern"):
-                await stage.shows(f"on {name}?", city)
+            for name in ("demo-legacy", "demo-modern"):
+                await stage.shows(f"on {name}?", message)
                 await stage.call_dialog()
                 await stage.press("y")
             await stage.at(ComparisonScreen)
-            await answered(stage, screen, city)
+            await answered(stage, screen, message)
             assert screen.report is not None
             assert screen.report.answers is not None
             assert screen.report.answers.varying == ()  # calls with other arguments are not compared
             assert screen.rows.item is not None
             assert screen.rows.item.label == "Calls: the same answers"
         calls = list(stage.host.tool_calls.calls.values())
-        assert [call.request.arguments["city"] for call in calls] == ["Rome", "Rome", "Oslo", "Oslo"]
+        assert [call.request.arguments["message"] for call in calls] == ["Rome", "Rome", "Oslo", "Oslo"]
 
 
-async def answered(stage: Stage, screen: ComparisonScreen, city: str) -> None:
-    """Wait until both sides answered about this city."""
-    await stage.until(lambda _: screen._seen and all(city in str(side.calls) for side in screen._seen))
+async def answered(stage: Stage, screen: ComparisonScreen, message: str) -> None:
+    """Wait until both sides answered this message."""
+    await stage.until(lambda _: screen._seen and all(message in str(side.calls) for side in screen._seen))
 
 
 async def test_a_declined_call_is_no_answer() -> None:
-    async with on_stage(both_eras(), size=WIDE) as stage:
+    async with on_stage(demo(), size=WIDE) as stage:
         await stage.ready()
-        call = stage.call("weather", {"city": "Rome"})
+        call = stage.call("flash_lamp", {"message": "Rome"})
         await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
