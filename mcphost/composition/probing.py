@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcphost.composition.lookup import resolve_in_thread
@@ -12,6 +13,7 @@ from mcphost.composition.sign_in import SignIns
 from mcphost.config import Config, ResolvedServer, Values, state_folder
 from mcphost.host.server_rules.opening_rules import EXIT_SECONDS
 from mcphost.host.server_rules.ports import Channel, RawHttp
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.protocol.urls import is_loopback
 from mcphost.transports.base import MessageObserver, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
@@ -23,8 +25,15 @@ if TYPE_CHECKING:
 class ProbedServer:
     """One server of the configuration, which every session opens again."""
 
-    def __init__(self, server: ResolvedServer, transport: str, auth: httpx.Auth | None, message_bytes: int) -> None:
-        self._server, self._auth = server, auth
+    def __init__(
+        self,
+        server: ResolvedServer,
+        transport: str,
+        auth: httpx.Auth | None,
+        message_bytes: int,
+        traffic: Callable[[], MessageObserver],
+    ) -> None:
+        self._server, self._auth, self.traffic = server, auth, traffic
         self._limits = TransportLimits(message_bytes=message_bytes, exit_grace=EXIT_SECONDS)
         self.transports: Sequence[str] = ("stdio",)
         self.loopback = False
@@ -43,18 +52,18 @@ class ProbedServer:
 
         return SseTransport(server.url or "", self._limits, headers=server.headers, auth=self._auth, observer=observer)
 
-    def http(self) -> RawHttp:
+    def http(self, observer: MessageObserver) -> RawHttp:
         from mcphost.transports.http.probing import HttpProbing
 
         server, limit = self._server, self._limits.message_bytes
-        return HttpProbing(server.url or "", limit, headers=server.headers, auth=self._auth)
+        return HttpProbing(server.url or "", limit, headers=server.headers, auth=self._auth, observer=observer)
 
 
 class ProbedServers:
-    """Finds the servers of one run; close it at its end."""
+    """Finds the servers of one run, whose messages go to ``traffic``; close it at its end."""
 
-    def __init__(self, config: Config, values: Values) -> None:
-        self._config, self._values = config, values
+    def __init__(self, config: Config, values: Values, traffic: TrafficBook) -> None:
+        self._config, self._values, self._traffic = config, values, traffic
         self._sign_ins = SignIns(values, state_folder(os.environ) / "locks", keychain=keychain_is_used(os.environ))
 
     async def find(self, name: str) -> ProbedServer:
@@ -66,7 +75,8 @@ class ProbedServers:
             name,
             lambda found: None if found.url is None else self._sign_ins.bearer(config, found),
         )
-        return ProbedServer(server, config.servers[name].transport, auth, config.limits_for(name).message_bytes)
+        limit, tap = config.limits_for(name).message_bytes, partial(self._traffic.tap, name)
+        return ProbedServer(server, config.servers[name].transport, auth, limit, tap)
 
     async def aclose(self) -> None:
         await self._sign_ins.aclose()

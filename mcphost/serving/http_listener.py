@@ -359,6 +359,8 @@ class HttpListener:
                 if declaration_in(as_dict(message.get("params"))) is not None:
                     return await self._serve_modern(request, modern, message, body)
             elif header is not None and header.modern:
+                if "method" not in message:
+                    raise RpcError(ErrorCode.INVALID_REQUEST, "This body is not a request.")
                 raise InvalidParamsError("The request has no metadata.")
         except RpcError as error:
             return _failure(error, message.get("id"))

@@ -146,7 +146,7 @@ async def check_strictly(
     host: Host, names: Sequence[str], chosen: Selection, wishes: Wishes, options: Namespace
 ) -> Outcome:
     """Look at all servers at once, make the calls one after the other, and report."""
-    status, probed = StatusLine(), ProbedServers(chosen.config, values_for(chosen.config, os.environ))
+    status, probed = StatusLine(), ProbedServers(chosen.config, values_for(chosen.config, os.environ), host.traffic)
     try:
         found = await asyncio.gather(*(_look(host, name, probed, wishes, status) for name in names))
         for name, eras in zip(names, found, strict=True):
@@ -232,8 +232,9 @@ def _lines(judged: Sequence[JudgedEra], *, every: bool) -> Iterator[str]:
         if every:
             yield from (_row_line(finding) for finding in each.findings if finding.outcome not in SHOWN)
         counts, hint = each.counts, "" if every else " (--rules lists them)"
+        warnings = "warning" if counts["warning"] == 1 else "warnings"
         yield (
-            f"  {counts['failed']} broken, {counts['warning']} warnings, {counts['passed']} kept, "
+            f"  {counts['failed']} broken, {counts['warning']} {warnings}, {counts['passed']} kept, "
             f"{counts['skipped']} not judged{hint}\n"
         )
 

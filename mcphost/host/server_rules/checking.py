@@ -38,7 +38,8 @@ async def look_at(
             break
     spoken = [each.seen for each in found if each.seen is not None]
     for seen in spoken:
-        seen.both_eras = len(spoken) > 1
+        older = seen.exchanges.get("initialize-modern")
+        seen.both_eras = len(spoken) > 1 or (older is not None and older.result is not None)
     return found
 
 

@@ -73,7 +73,7 @@ def _another(seen: Sighting) -> Iterator[str]:
     exchange = seen.exchange("initialize-unknown")
     outcome = exchange.outcome()
     asked = as_dict(exchange.sent.get("params")).get("protocolVersion")
-    if exchange.code is not None and (exchange.code == -32602 or seen.both_eras):
+    if exchange.code in (-32602, -32022):
         raise Unjudged(f"it got {outcome}; the specification's own example is an error, too")
     if exchange.result is None:
         yield f"asked for {asked}, it gave {outcome}"

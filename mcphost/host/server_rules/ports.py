@@ -44,5 +44,8 @@ class ProbeTarget(Protocol):
     def channel(self, transport: str, observer: MessageObserver) -> Channel:
         """A new, unopened channel over stdio or SSE."""
 
-    def http(self) -> RawHttp:
-        """A new client."""
+    def http(self, observer: MessageObserver) -> RawHttp:
+        """A new client, which lets ``observer`` see heads and what is sent."""
+
+    def traffic(self) -> MessageObserver:
+        """The record of one session."""

@@ -101,10 +101,14 @@ class Prober:
     async def _open(self) -> ProbeSession:
         self._sessions += 1
         if self._transport == "http":
-            self._session = HttpSession(self._seen, self._sessions, self._target.http())
+            traffic = self._target.traffic()
+            self._session = HttpSession(self._seen, self._sessions, self._target.http(traffic), traffic)
             return self._session
         session = ChannelSession(
-            self._seen, self._sessions, lambda observer: self._target.channel(self._transport, observer)
+            self._seen,
+            self._sessions,
+            lambda observer: self._target.channel(self._transport, observer),
+            self._target.traffic(),
         )
         self._session = session
         await session.open()
@@ -419,7 +423,9 @@ class Prober:
         await self._probe("no-version", discover, meta=self._meta(protocolVersion=None))
         await self._probe("no-capabilities", discover, meta=self._meta(clientCapabilities=None))
         await self._probe("no-client-info", discover, meta=self._meta(clientInfo=None))
-        await self._probe("unknown-version", discover, meta=self._meta(protocolVersion=NO_VERSION))
+        # A request for a list: an answer to a discovery in an unknown version may be meant to help.
+        listing = next((method for method in LISTS if self._declares(method)), discover)
+        await self._probe("unknown-version", listing, meta=self._meta(protocolVersion=NO_VERSION))
         await self._probe("bad-log-level", discover, meta=self._meta(logLevel="mcphost-check"))
         await self._probe("removed-ping", "ping")
         await self._probe("removed-logging", "logging/setLevel", {"level": "warning"})

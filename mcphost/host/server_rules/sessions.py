@@ -17,6 +17,7 @@ from mcphost.protocol.wire.event_stream import EventParser
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response, encode_value
 from mcphost.protocol.wire.strict_json import IN_STEPS
+from mcphost.transports.base import MessageObserver, NoteKind
 
 SECONDS: Final = 10.0
 """For the answer to a probe."""
@@ -70,8 +71,14 @@ def is_same(one: RequestId | None, other: RequestId | None) -> bool:
 class ChannelSession:
     """A session over stdio or SSE; ``number`` tells sessions apart. It is its channel's observer and receiver."""
 
-    def __init__(self, seen: Sighting, number: int, open_channel: Callable[[ChannelSession], Channel]) -> None:
-        self._seen, self._number = seen, number
+    def __init__(
+        self,
+        seen: Sighting,
+        number: int,
+        open_channel: Callable[[ChannelSession], Channel],
+        traffic: MessageObserver,
+    ) -> None:
+        self._seen, self._number, self._traffic = seen, number, traffic
         self._channel = open_channel(self)
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost = ""
@@ -156,13 +163,14 @@ class ChannelSession:
             self._reader.cancel()
 
     def sent(self, data: bytes) -> None:
-        """For the observer: nothing."""
+        self._traffic.sent(data)
 
     def received(self, data: bytes) -> None:
+        self._traffic.received(data)
         self._arrived.put_nowait(data)
 
-    def noted(self, kind: str, text: str) -> None:
-        """For the observer: stderr and heads are free."""
+    def noted(self, kind: NoteKind, text: str) -> None:
+        self._traffic.noted(kind, text)
 
     def message(self, message: Request | Notification) -> None:
         """For the receiver: `received` has it."""
@@ -187,8 +195,8 @@ class ChannelSession:
 class HttpSession:
     """A session over Streamable HTTP: every message is its own request."""
 
-    def __init__(self, seen: Sighting, number: int, client: RawHttp) -> None:
-        self._seen, self._number, self._client = seen, number, client
+    def __init__(self, seen: Sighting, number: int, client: RawHttp, traffic: MessageObserver) -> None:
+        self._seen, self._number, self._client, self._traffic = seen, number, client, traffic
         self.headers: dict[str, str] = {}
         """Of every message, besides the usual ones."""
 
@@ -249,6 +257,8 @@ class HttpSession:
         return exchange
 
     async def _keep(self, exchange: ProbeExchange, texts: list[bytes], asked: RequestId | None) -> None:
+        for text in texts:
+            self._traffic.received(text)
         exchange.messages = [message for text in texts for message in await read(text, self._seen.revision)]
         self._seen.received += [(self._number, message) for message in exchange.messages]
         found = [message for message in exchange.messages if is_same(message.answers, asked) and asked is not None]

@@ -9,9 +9,9 @@ from contextlib import aclosing, suppress
 import httpx
 
 from mcphost.errors import TransportError
-from mcphost.transports.base import ProbedAnswer
+from mcphost.transports.base import MessageObserver, ProbedAnswer
 from mcphost.transports.http import redirects, responses
-from mcphost.transports.http.endpoint import FAILURES, PhaseTimeouts, open_client
+from mcphost.transports.http.endpoint import FAILURES, PhaseTimeouts, open_client, request_head, response_head
 from mcphost.transports.http.failures import lost
 
 LINGER = 0.5
@@ -21,8 +21,16 @@ LINGER = 0.5
 class HttpProbing:
     """Probes one URL; ``limit`` is the most bytes of a body."""
 
-    def __init__(self, url: str, limit: int, *, headers: Mapping[str, str], auth: httpx.Auth | None) -> None:
-        self._url, self._limit = url, limit
+    def __init__(
+        self,
+        url: str,
+        limit: int,
+        *,
+        headers: Mapping[str, str],
+        auth: httpx.Auth | None,
+        observer: MessageObserver,
+    ) -> None:
+        self._url, self._limit, self._observer = url, limit, observer
         self._client = open_client(url, PhaseTimeouts(), headers=headers, auth=auth)
 
     async def send(
@@ -34,7 +42,12 @@ class HttpProbing:
         """
         try:
             request = self._client.build_request(method, self._url, headers=headers, content=content)
+            self._observer.noted("http", request_head(method, str(request.url), request.headers.multi_items()))
+            if content is not None:
+                self._observer.sent(content)
             response = await redirects.send(self._client, request)
+            head = response_head(response.status_code, response.reason_phrase, response.headers.multi_items())
+            self._observer.noted("http", head)
             async with aclosing(response):
                 body, ended = await self._read(response, enough)
         except FAILURES as error:

@@ -14,7 +14,7 @@ from typing import Any
 from mcphost.demo.server import Server
 from mcphost.errors import ConnectionLost
 from mcphost.host.server_rules.ports import Channel, RawHttp
-from mcphost.transports.base import Inbound, MessageObserver
+from mcphost.transports.base import Inbound, MessageObserver, NoteKind
 
 SERVERS = Path(__file__).parents[2] / "servers"
 sys.path.insert(0, str(SERVERS))  # the scripts there import each other by bare names
@@ -31,36 +31,67 @@ class MemoryWire(Wire):
 
     def __init__(self, observer: MessageObserver) -> None:
         self._observer, self._rest = observer, b""
+        self.lines: list[bytes] = []
 
     def raw(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
+        self.lines += lines
         for line in lines:
             self._observer.received(line)
+
+
+def value_of(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def ends_a_wait(line: bytes) -> bool:
+    """True for a response, right or wrong, and for the acknowledgment of a subscription."""
+    value = value_of(line)
+    return isinstance(value, dict) and bool({"result", "error"} & value.keys() or "acknowledged" in repr(value))
 
 
 class PeerChannel:
     """A session with a peer, which answers within `write`."""
 
     def __init__(self, observer: MessageObserver, peer: Callable[[Wire], Peer]) -> None:
-        self._peer = peer(MemoryWire(observer))
+        self._wire = MemoryWire(observer)
+        self._peer = peer(self._wire)
         self._inbound: Inbound | None = None
 
     async def open(self, inbound: Inbound) -> None:
         self._inbound = inbound
 
     async def write(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
+        if not isinstance(message := value_of(line), dict):
             return
+        self._wire.lines.clear()
         try:
             self._peer.receive(message)
         except (KeyError, TypeError, AttributeError):  # as a script, it ends with a traceback
             assert self._inbound is not None
             self._inbound.closed(ConnectionLost("the server exited with code 1"))
+            return
+        if "id" in message and not any(map(ends_a_wait, self._wire.lines)):
+            raise TimeoutError  # nothing more will come
 
     async def aclose(self) -> None:
         """Nothing is left behind."""
+
+
+class Unobserved:
+    """Takes what passes, and keeps nothing."""
+
+    def sent(self, data: bytes) -> None:
+        """Nothing."""
+
+    def received(self, data: bytes) -> None:
+        """Nothing."""
+
+    def noted(self, kind: NoteKind, text: str) -> None:
+        """Nothing."""
 
 
 class PeerTarget:
@@ -76,8 +107,11 @@ class PeerTarget:
     def channel(self, transport: str, observer: MessageObserver) -> Channel:
         return PeerChannel(observer, self._made)
 
-    def http(self) -> RawHttp:
+    def http(self, observer: MessageObserver) -> RawHttp:
         raise NotImplementedError
+
+    def traffic(self) -> MessageObserver:
+        return Unobserved()
 
     def _made(self, wire: Wire) -> Peer:
         peer = Peer(wire, self._options)
