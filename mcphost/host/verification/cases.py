@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 from mcphost.config import ServerConfig
 from mcphost.config.calls import ExpectedResult, LoadedCalls, SavedCall
 from mcphost.errors import McphostError, ServerError
+from mcphost.host.recordings.recorded_tasks import with_tasks
 from mcphost.host.recordings.recording import LISTED, RecordedExchange, RecordedSession, Recording, walks_in
 from mcphost.host.verification.answers import (
     AnswerRules,
@@ -89,9 +90,6 @@ class RecordedCase(NamedTuple):
             return ""
         if exchange.result is None and exchange.error is None:
             return "the recording holds no answer"
-        result = as_dict(exchange.result)
-        if "task" in params or "task" in result or result.get("resultType") == "task":
-            return "it ran as a task"
         if masked := masked_paths(without_request_envelope(params)):
             return f"a secret was taken out of its {show_line(masked[0], 80)}"
         if exchange.method == "tools/call" and not as_text(params.get("name")):
@@ -175,7 +173,8 @@ def recorded_cases(recording: Recording, group: str) -> list[RecordedCase]:
     return found
 
 
-def _exchanges(session: RecordedSession) -> Iterator[tuple[RecordedExchange, Pages]]:
+def _exchanges(recorded: RecordedSession) -> Iterator[tuple[RecordedExchange, Pages]]:
+    session, tasks = with_tasks(recorded)
     walks: dict[int, Pages] = {}
     for method in LISTED:
         places = [at for at, each in enumerate(session.exchanges) if each.method == method and each.result is not None]
@@ -184,7 +183,9 @@ def _exchanges(session: RecordedSession) -> Iterator[tuple[RecordedExchange, Pag
             pages = [session.exchanges[place] for place in places[last - len(walk.pages) : last]]
             walks[walk.place] = tuple(zip(pages, walk.pages, strict=True))
     for place, exchange in enumerate(session.exchanges):
-        if exchange.method in REQUESTS or place in walks:
+        if place in tasks:
+            yield exchange._replace(answer_line=0), ()  # the line of its answer has the task
+        elif exchange.method in REQUESTS or place in walks:
             yield exchange, walks.get(place, ())
 
 

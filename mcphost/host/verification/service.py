@@ -146,7 +146,14 @@ class VerificationService:
         if method == "tools/call":
             arguments = as_dict(params.get("arguments"))
             request = CallRequest(
-                server, params["name"], arguments, ORIGIN, timeout, questions=questions, unchecked=True
+                server,
+                params["name"],
+                arguments,
+                ORIGIN,
+                timeout,
+                as_task="task" in case.exchange.params,
+                questions=questions,
+                unchecked=True,
             )
             answer = await self._called(request)
         else:

@@ -37,7 +37,7 @@ def why_not(report: CaseReport) -> str:
     if answer.problems:
         return "the server asks other questions; record it again"
     if not report.case.exchange.answer_line:
-        return "its file is not one that mcphost recorded"
+        return "its answer has no line of its own; record it again"
     return ""
 
 

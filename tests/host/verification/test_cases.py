@@ -19,6 +19,7 @@ from mcphost.host.verification.cases import (
     recorded_cases,
     saved_cases,
 )
+from mcphost.host.verification.updates import why_not
 from mcphost.redaction import MASK
 
 LIST = RecordedExchange("tools/list", result={"tools": [{"name": "log"}]}, answer_line=2)
@@ -64,7 +65,6 @@ def test_a_list_that_came_again_unchanged_is_one_case() -> None:
     ("exchange", "why"),
     [
         (CALL._replace(result=None), "the recording holds no answer"),
-        (CALL._replace(params={"name": "log", "task": {}}), "it ran as a task"),
         (
             CALL._replace(params={"name": "log", "arguments": {"key": MASK}}),
             "a secret was taken out of its arguments.key",
@@ -75,6 +75,15 @@ def test_a_list_that_came_again_unchanged_is_one_case() -> None:
 def test_a_request_that_cannot_be_made_again_is_skipped(exchange: RecordedExchange, why: str) -> None:
     (case,) = cases_of(exchange)
     assert (case.skipped, case.uses) == (why, None)
+
+
+def test_a_call_that_became_a_task_is_judged_by_what_that_brought() -> None:
+    begun = CALL._replace(params={"name": "log", "task": {}}, result={"task": {"taskId": "7"}})
+    ended = RecordedExchange("tasks/result", {"taskId": "7"}, result=text("done"), answer_line=9)
+    (case,) = cases_of(begun, ended)
+    assert judged(case, LiveAnswer(text("done")), AnswerRules()).state == "passed"
+    changed = judged(case, LiveAnswer(text("else")), AnswerRules())
+    assert why_not(changed) == "its answer has no line of its own; record it again"
 
 
 def test_names_choose_cases() -> None:
