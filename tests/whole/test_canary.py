@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,11 @@ CANARIES = {
 }
 
 
-def telling(talk: Talk) -> None:
-    """A server on the web that says what it was sent wherever it may: heads, bodies, errors, addresses."""
+def telling(talk: Talk, *, defines: bool = False) -> None:
+    """A server on the web that says what it was sent wherever it may: heads, bodies, errors, addresses.
+
+    It ``defines`` its tools so, too.
+    """
     heads = talk.headers
     told = f"{heads.get('x-api-key')} and {heads.get('x-team')} and {heads.get('authorization')} and {talk.path}"
     message = talk.visit.message or {}
@@ -52,16 +56,17 @@ def telling(talk: Talk) -> None:
         talk.close_connection = True
     else:
         schema = {"type": "object"}
-        tools = [{"name": name, "inputSchema": schema} for name in ("error", "page", "elsewhere", "no-http")]
+        names = "error", "page", "elsewhere", "no-http"
+        tools = [{"name": name, "inputSchema": schema, "description": told if defines else ""} for name in names]
         Echo("sse", stateless=True, listens=False, tools=tools)(talk)
 
 
 @contextmanager
-def planted(folder: Path, kind: str = "error") -> Iterator[Path]:
+def planted(folder: Path, kind: str = "error", serve: Callable[[Talk], None] = telling) -> Iterator[Path]:
     """A configuration whose two servers are given the canaries; the variables that hold them are set."""
     (folder / "key").write_text(CANARIES["IN_FILE"])
     args = json.dumps(["-S", "-E", str(SERVERS / "hostile.py"), "tells-secrets", "--kind", kind])
-    with Web(telling) as web:
+    with Web(serve) as web:
         config = folder / "own.toml"
         config.write_text(
             f"""
@@ -126,6 +131,25 @@ def test_what_a_command_prints_and_leaves_behind_holds_no_secret(
     assert recording.facts is not None
     assert {*recording.facts.servers} == {server}
     assert caught(tmp_path, said, repr(recording).encode()) == []
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04")
+def test_neither_locks_nor_reports_of_changes_hold_a_secret(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    reports = "--junit", str(tmp_path / "junit.xml"), "--sarif", str(tmp_path / "sarif.json"), "--json"
+    with planted(tmp_path, serve=partial(telling, defines=True)) as config:
+        chosen, lock = ("--config", str(config)), tmp_path / "mcphost.lock"
+        assert main([*chosen, "lock", "--full", "--resources", "--file", str(lock)]) == 0
+        assert main([*chosen, "lock", "--check", "--file", str(lock), *reports]) == 0
+        given = f"stdio:{sys.executable} -m nothing --api-key {CANARIES['IN_ENV']}"
+        assert main([*chosen, "diff", "program", "web", *reports]) == 1
+        assert main([*chosen, "diff", given, "web", *reports]) == 3
+    said = b"".join(capfdbinary.readouterr())
+    assert "•••".encode() in said
+    assert {path.name for path in written(tmp_path)} >= {"junit.xml", "sarif.json", "mcphost.lock", "mcphost.lock.json"}
+    assert caught(tmp_path, said) == []
 
 
 @pytest.mark.hostile("C10")

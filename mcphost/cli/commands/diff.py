@@ -27,6 +27,7 @@ from mcphost.host.comparison.sides import EraName, in_era
 from mcphost.host.comparison.surface import Surface, surface_of_recording
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+from mcphost.redaction import safe_command
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
@@ -50,6 +51,11 @@ class _Side:
     entry: str = ""
     problems: tuple[str, ...] = field(default=())
 
+    @property
+    def label(self) -> str:
+        """The word as reports may show it."""
+        return safe_command(self.word)
+
 
 def run_diff(options: Namespace) -> int:
     """Compare two sides, and report the changes from the first to the second."""
@@ -60,7 +66,7 @@ def run_diff(options: Namespace) -> int:
     live = [word for word in words if is_ad_hoc(word)]
     loaded = _loaded(options, words, live)
     sides = [_side(word, loaded) for word in words]
-    remarks = [f"{side.word}: {each}" for side in sides for each in side.problems]
+    remarks = [f"{side.label}: {each}" for side in sides for each in side.problems]
     if all(side.surfaces is not None for side in sides):
         return finish(_outcome(options, sides, [side.surfaces or {} for side in sides], remarks))
     config, sides = _chosen(loaded, sides)
@@ -182,12 +188,12 @@ async def _opened(host: Host, options: Namespace, sides: Sequence[_Side], remark
         found = opened[side.server]
         failed = [listing_failure(host, side.server, kind) for kind in CatalogKind]
         if found is None:
-            errors.append(failure(host, side.server, {}, called=side.word))
+            errors.append(failure(host, side.server, {}, called=side.label))
         elif error := next(filter(None, failed), None):
             errors.append(error)
         else:
             surfaces.append({side.entry or side.server: found})
-            more += [line for kind in CatalogKind for line in left_out(host, side.server, kind, called=side.word)]
+            more += [line for kind in CatalogKind for line in left_out(host, side.server, kind, called=side.label)]
     if errors:
         return Outcome("", worst_exit(errors), tuple(more), tuple(map(ErrorReport.from_error, errors)))
     return await asyncio.to_thread(_outcome, options, sides, surfaces, more, host.comparison.mask)
@@ -205,7 +211,7 @@ def _outcome(
         ServerFindings(title, [masked(each, mask) for each in _found(before, after)], "no difference")
         for title, before, after in pairs
     ]
-    text = json_text(_object(options, compared)) if options.json else "".join(each.text for each in compared)
+    text = json_text(_object(sides, compared)) if options.json else "".join(each.text for each in compared)
     file = next((side.word for side in sides if side.surfaces is not None and Path(side.word).is_file()), "")
     more = write_surface_reports(options, list(cases_of(compared, file)), "mcphost diff")
     differs = any(calls_for_attention(each.findings) for each in compared)
@@ -216,7 +222,7 @@ def _pairs(
     sides: Sequence[_Side], before: Surfaces, after: Surfaces
 ) -> Iterator[tuple[str, Surface | None, Surface | None]]:
     """The servers to compare with each other, each with a title. Raises ConfigError where that is not clear."""
-    title = " → ".join(show_line(side.word) for side in sides)
+    title = " → ".join(show_line(side.label) for side in sides)
     if len(before) == len(after) == 1:
         yield title, next(iter(before.values())), next(iter(after.values()))
         return
@@ -226,8 +232,8 @@ def _pairs(
         if name not in many:
             side = sides[1] if many is after else sides[0]
             raise ConfigError(
-                f"{show_line(side.word)} has no server {show_line(name)}; it has: {_names(many)}; "
-                f"choose one as {show_line(side.word)}#NAME"
+                f"{show_line(side.label)} has no server {show_line(name)}; it has: {_names(many)}; "
+                f"choose one as {show_line(side.label)}#NAME"
             )
         yield title, before[name], after[name]
         return
@@ -242,11 +248,11 @@ def _found(before: Surface | None, after: Surface | None) -> list[SurfaceFinding
     return [SurfaceFinding(severity, "item-removed" if after is None else "item-added", None, "", "", words)]
 
 
-def _object(options: Namespace, compared: Sequence[ServerFindings]) -> dict[str, Any]:
+def _object(sides: Sequence[_Side], compared: Sequence[ServerFindings]) -> dict[str, Any]:
     return {
         "same": not any(each.findings for each in compared),
-        "before": options.before,
-        "after": options.after,
+        "before": sides[0].label,
+        "after": sides[1].label,
         "servers": [{"server": each.title, "findings": each.objects} for each in compared],
     }
 

@@ -380,8 +380,8 @@ def _hint_change(hint: str, before: SurfaceItem, after: SurfaceItem) -> SchemaCh
     meant = [default if each is None else each for each in (old, new)]
     if hint in _OF_EFFECTS:
         read_only = [each.hints.get("readOnlyHint") is True for each in (before, after)]
-        if read_only == [False, True] and meant[1] == safer:
-            return None  # that it is read-only says so
+        if read_only[0] != read_only[1] and (meant[1] == safer) == read_only[1]:
+            return None  # that it is read-only, or no longer, says so
         meant = [safer if reads else each for each, reads in zip(meant, read_only, strict=True)]
     if meant[0] == meant[1]:
         how = "left to its default" if new is None else "written"

@@ -354,9 +354,12 @@ class _Walk:
 
     def _differing(self, task: _Task, keywords: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
         before, after = task.before, task.after
+        there = {*before.keywords}, {*after.keywords}
         for keyword in keywords:
+            if keyword not in there[0] and keyword not in there[1]:
+                continue
             old, new = before.get(keyword), after.get(keyword)
-            if before.has(keyword) == after.has(keyword) and canonical(old) == canonical(new):
+            if (keyword in there[0]) == (keyword in there[1]) and _equal(old, new):
                 continue
             if self._first(before, after, keyword):
                 yield keyword, old, new
@@ -521,6 +524,11 @@ class _Walk:
         name = show_line(keyword, NAME)
         words = f"{name} of {where} was {_short_or_absent(old)}, and is {_short_or_absent(new)} now"
         return SchemaChange(REVIEW, "not-judged", f"{field}.{keyword}", words, old, new)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """True for equal JSON values; 1 and true are not."""
+    return one == other if isinstance(one, str) else canonical(one) == canonical(other)
 
 
 def _generated(steps: tuple[str, ...], *titles: Any) -> bool:

@@ -204,8 +204,10 @@ def test_a_plain_lock_finds_the_same_changes(name: str) -> None:
 
 def test_a_claim_to_be_read_only_says_all_about_effects() -> None:
     claims = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True}
-    found = compare_surfaces(with_tool("annotations", {}, ADD), with_tool("annotations", claims, ADD))
-    assert [each.words for each in found] == ["git_add now says that it is read-only"]
+    sides = with_tool("annotations", {}, ADD), with_tool("annotations", claims, ADD)
+    assert [each.words for each in compare_surfaces(*sides)] == ["git_add now says that it is read-only"]
+    found = compare_surfaces(*reversed(sides))
+    assert [each.words for each in found] == ["git_add no longer says that it is read-only"]
 
 
 def test_that_a_tool_runs_no_tasks_goes_without_saying() -> None:
