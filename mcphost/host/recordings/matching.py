@@ -30,6 +30,9 @@ _NOUNS: Final = {
 COMPARED: Final = 500
 """Exchanges of one method among which the nearest is searched for."""
 
+COMPARED_CHARACTERS: Final = 20_000
+"""Characters of the params of such an exchange: longer ones take time, and no person compares them."""
+
 SHOWN_CHARACTERS: Final = 160
 SHOWN_NAMES: Final = 5
 
@@ -60,9 +63,13 @@ class ExchangeIndex:
         self._masked: dict[str, list[int]] = {}
         """By method, the places of the requests in which something is masked."""
         self._of_method: dict[str, list[int]] = {}
+        self._short: dict[str, list[int]] = {}
+        """By method, the places of the requests that are searched for the nearest one."""
         for place, (method, params) in enumerate(self._requests):
             self._of_method.setdefault(method, []).append(place)
             key = _key(method, params)
+            if len(key) <= COMPARED_CHARACTERS:
+                self._short.setdefault(method, []).append(place)
             if _MASKED_TEXT in key:
                 self._masked.setdefault(method, []).append(place)
             else:
@@ -79,11 +86,11 @@ class ExchangeIndex:
 
     def miss(self, method: str, params: Mapping[str, Any], *, nearest: bool = True) -> str:
         """The sentences for a request that was not recorded; with the nearest one, and how it differs."""
-        places = self._of_method.get(method, [])[:COMPARED]
-        if not places:
+        if method not in self._of_method:
             return f"The recording holds no {show_line(method, SHOWN_CHARACTERS)}."
         words = f"The recording holds no such {_NOUNS.get(method, 'request')}."
-        if not nearest:
+        places = self._short.get(method, [])[:COMPARED]
+        if not nearest or not places:
             return words
         compared = self._compared(method, params)
         differing = [(list(_differences(self._requests[place][1], compared)), place) for place in places]

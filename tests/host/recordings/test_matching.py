@@ -111,6 +111,22 @@ def test_the_nearest_request_is_named(live: Json, words: str) -> None:
     assert found.miss(CALL, live) == f"The recording holds no such call. {words}"
 
 
+def test_requests_that_take_long_to_compare_are_not_named() -> None:
+    assert index(tool("log", n="x" * 30_000)).miss(CALL, tool("log")) == "The recording holds no such call."
+
+
+def test_deep_arguments_are_compared() -> None:
+    def deep(innermost: str) -> Json:
+        value: Any = innermost
+        for _ in range(120):
+            value = [{"a": value}]
+        return tool(value=value)
+
+    assert index(deep("x")).candidates(CALL, deep("x")) == [0]
+    assert index(deep(f"x{MASK}")).candidates(CALL, deep("xy")) == [0]
+    assert index(deep("x")).miss(CALL, deep("y")).endswith("it differs in value.")
+
+
 def test_a_method_without_requests_is_named() -> None:
     assert index(tool()).miss("prompts/get", {}) == "The recording holds no prompts/get."
 
