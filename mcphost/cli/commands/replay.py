@@ -15,7 +15,8 @@ from mcphost.cli.parser import LIVE, parse
 from mcphost.cli.run import run
 from mcphost.errors import NotDone, UsageError
 from mcphost.host.recordings.reading import read_recording
-from mcphost.host.recordings.replay import ReplayedContent, ReplayedServer, ReplayOptions, server_in
+from mcphost.host.recordings.replay import ReplayedContent
+from mcphost.host.recordings.replayed_server import ReplayedServer, ReplayOptions, server_in
 from mcphost.places import DEPTH_VARIABLE
 from mcphost.protocol.display import show_line
 from mcphost.protocol.json_paths import JsonPath

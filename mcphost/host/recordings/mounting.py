@@ -14,7 +14,7 @@ from typing import Final
 from mcphost.config import RecordedServer
 from mcphost.host.recordings.reading import read_recording
 from mcphost.host.recordings.recording import RecordedSession, RecordingFacts
-from mcphost.host.recordings.replay import server_in
+from mcphost.host.recordings.replayed_server import server_in
 from mcphost.protocol.display import show_line
 
 NAME_CHARACTERS: Final = 40

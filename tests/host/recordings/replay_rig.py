@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from mcphost.demo.server import Server
 from mcphost.host.recordings.reading import recording_of
 from mcphost.host.recordings.recording import RecordedSession
-from mcphost.host.recordings.replay import ReplayedContent, ReplayedServer, ReplayOptions
+from mcphost.host.recordings.replay import ReplayedContent
+from mcphost.host.recordings.replayed_server import ReplayedServer, ReplayOptions
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, Revision
 from mcphost.serving.negotiation import LEVEL_KEY
 from mcphost.serving.session import ServerSession

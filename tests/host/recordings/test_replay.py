@@ -15,7 +15,8 @@ from mcphost.host.recordings.recording import (
     RecordedSession,
     Recording,
 )
-from mcphost.host.recordings.replay import SILENT_SECONDS, ReplayedContent, ReplayedServer, ReplayOptions, server_in
+from mcphost.host.recordings.replay import SILENT_SECONDS, ReplayedContent
+from mcphost.host.recordings.replayed_server import ReplayedServer, ReplayOptions, server_in
 from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
 from mcphost.serving.http_listener import HttpContent
