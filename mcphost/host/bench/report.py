@@ -128,7 +128,8 @@ def _finding(
         return None
     more, subject = words
     if not ratio.certain:
-        return BenchFinding(figure, request, ratio, f"{subject}: no difference beyond the noise, {ratio.words}")
+        no = "no difference beyond the noise" if ratio.enough else "too few rounds to compare"
+        return BenchFinding(figure, request, ratio, f"{subject}: {no}, {ratio.words}")
     larger, smaller = (first, second) if ratio.ratio > 1 else (second, first)
     return BenchFinding(figure, request, ratio, f"{larger.label} {more} than {smaller.label}: {ratio.words}")
 
@@ -204,7 +205,7 @@ def _ratio_result(budget: Budget, request: str, one: Figure | None, other: Figur
     over = budget.percent - change if budget.figure == "throughput" else change - budget.percent
     words = f"{subject} changed by {change:+.1f} %, noise {100 * ratio.noise:.0f} %"
     if over > 0 and not (ratio.certain and over > 100 * ratio.noise):
-        return BudgetResult(budget, request, "uncertain", f"{words}; over the budget by no more than noise")
+        return BudgetResult(budget, request, "uncertain", f"{words}; over the budget, but not certainly")
     return BudgetResult(budget, request, "exceeded" if over > 0 else "kept", words)
 
 

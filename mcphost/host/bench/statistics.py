@@ -16,8 +16,8 @@ LEAST_PAIRS: Final = 5
 FEW: Final = 10
 """Of fewer values the median deviation may be small by chance, so that half of their range counts as noise."""
 
-AGREEMENT: Final = 7
-"""Of two sides that differ, all pairs point the same way, but for one in so many of those over `LEAST_PAIRS`."""
+OUTLIERS: Final = 7
+"""One in so many of the pairs over `LEAST_PAIRS` may point the other way where two sides differ."""
 
 NOISE_FLOOR: Final = 0.02
 """Two processes of one program differ by so much, since their memory is laid out differently."""
@@ -62,11 +62,21 @@ class Figure(NamedTuple):
 
 
 class FigureRatio(NamedTuple):
-    """The first figure divided by the second. ``certain``: the difference is more than noise."""
+    """The first figure divided by the second; ``rounds`` is the number of rounds that it is made of."""
 
     ratio: float
     noise: float
-    certain: bool
+    rounds: int
+
+    @property
+    def enough(self) -> bool:
+        """True if there were rounds enough to know the noise."""
+        return self.rounds >= LEAST_PAIRS
+
+    @property
+    def certain(self) -> bool:
+        """True if the difference is more than noise."""
+        return self.enough and max(self.ratio, 1 / self.ratio) - 1 > NOISES * self.noise
 
     @property
     def words(self) -> str:
@@ -81,17 +91,17 @@ def ratio_of(first: Figure, second: Figure) -> FigureRatio | None:
     paired = len(first.rounds) == len(second.rounds) and all(first.rounds) and all(second.rounds)
     if not (first.rounds and paired):  # one of them is from another run
         ratio, noise = first.value / second.value, math.hypot(first.noise, second.noise)
-        enough = max(len(first.rounds), len(second.rounds)) >= LEAST_PAIRS
-        return FigureRatio(ratio, noise, enough and _exceeds(ratio, noise))
+        return FigureRatio(ratio, noise, max(len(first.rounds), len(second.rounds)))
     pairs = [one / other for one, other in zip(first.rounds, second.rounds, strict=True)]
-    ratio, noise = median(pairs), noise_of(pairs)
+    ratio = median(pairs)
+    noise = _noise_of_pairs(pairs if ratio >= 1 else [1 / each for each in pairs])
+    return FigureRatio(ratio, noise, len(pairs))
+
+
+def _noise_of_pairs(pairs: Sequence[float]) -> float:
+    """The noise of the median of ``pairs``, which is at least 1. The median exceeds it if nearly all of them do."""
+    noise = noise_of(pairs)
     if len(pairs) >= FEW:  # that of the median, and not of one round
-        noise = max(NOISE_FLOOR, noise * _TO_MEDIAN / math.sqrt(len(pairs)))
-    agreeing = sum(1 for each in pairs if (each > 1) == (ratio > 1) and each != 1)
-    beyond = len(pairs) - LEAST_PAIRS
-    certain = beyond >= 0 and agreeing >= len(pairs) - beyond // AGREEMENT and _exceeds(ratio, noise)
-    return FigureRatio(ratio, noise, certain)
-
-
-def _exceeds(ratio: float, noise: float) -> bool:
-    return max(ratio, 1 / ratio) - 1 > NOISES * noise
+        noise *= _TO_MEDIAN / math.sqrt(len(pairs))
+    least = sorted(pairs)[max(0, len(pairs) - LEAST_PAIRS) // OUTLIERS]
+    return max(NOISE_FLOOR, noise, (median(pairs) - least) / NOISES)

@@ -75,7 +75,7 @@ def test_a_budget_is_not_exceeded_by_noise() -> None:
     new, old = measured("new", 0.01), measured("old", 0.01)
     new.startups, old.startups = [0.1, 0.2, 0.3, 0.2, 0.1], [0.1] * 5
     (result,) = check_budgets(read_budgets(["startup=+10%"]), figures_of(new), figures_of(old))
-    assert (result.state, "no more than noise" in result.words) == ("uncertain", True)
+    assert (result.state, "not certainly" in result.words) == ("uncertain", True)
 
 
 def test_what_was_not_measured_keeps_no_budget() -> None:

@@ -46,13 +46,14 @@ def test_a_difference_is_certain_beyond_twice_the_noise(first: float, certain: b
 def test_four_pairs_are_too_few_for_a_difference() -> None:
     found = ratio_of(figure(*[2.0] * 4), figure(*[1.0] * 4))
     assert found is not None
-    assert not found.certain
+    assert (found.enough, found.certain) == (False, False)
 
 
 def test_pairs_that_point_both_ways_are_no_difference() -> None:
     found = ratio_of(figure(*[1.2] * 17, *[0.9] * 3), figure(*[1.0] * 20))
     assert found is not None
     assert not found.certain
+    assert found.words == "1.20 times, noise 15 %"
 
 
 @pytest.mark.parametrize("rounds", [5, 20])
