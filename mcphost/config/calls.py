@@ -301,6 +301,10 @@ class CallsFile:
         path = (config or users).with_name(CALLS_FILE)
         return cls(path, values, own=path.absolute() == users.with_name(CALLS_FILE).absolute())
 
+    def at(self, path: Path, *, own: bool) -> CallsFile:
+        """Another file, whose references get their values as those of this one."""
+        return CallsFile(path, self._values, own=own)
+
     def version(self) -> object:
         """Changes with the file. Fast enough for the event loop."""
         return file_version(self.path)

@@ -34,6 +34,12 @@ class SavedCallService:
         """The file, there or not; None if this run has none."""
         return None if self._file is None else self._file.path
 
+    def file_at(self, path: Path, *, own: bool) -> CallsFile:
+        """Another file of saved calls. Raises ConfigError."""
+        if self._file is None:
+            raise ConfigError(_NO_FILE)
+        return self._file.at(path, own=own)
+
     @property
     def _file(self) -> CallsFile | None:
         return None if self._open_file is None else self._open_file(self._config())

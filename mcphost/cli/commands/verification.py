@@ -95,14 +95,21 @@ class VerificationRun:
 
     files: Sequence[VerificationFile]
     cases: Sequence[tuple[VerificationCase, str]]
+    """The server of a case that is skipped is empty."""
     rules: AnswerRules
-    calls: Mapping[str, CallsFile]
     entries: Mapping[str, ServerConfig]
     """The servers as configured."""
+    calls: Mapping[str, CallsFile] = field(default_factory=dict)
+    """The files of saved calls, as the host opens them."""
     reports: list[CaseReport] = field(default_factory=list)
     declined: bool = False
     updated: set[str] = field(default_factory=set)
     """The cases whose expected answers were replaced."""
+
+    @property
+    def tried(self) -> list[tuple[VerificationCase, str]]:
+        """The cases that are not skipped."""
+        return [(case, server) for case, server in self.cases if server]
 
     @property
     def code(self) -> int:
@@ -129,10 +136,8 @@ def run_test(options: Namespace) -> int:
     if all(case.skipped for case in cases):
         raise UsageError(_nothing(options, files, cases))
     selected, servers = _servers(options, cases)
-    values = values_for(selected.config, os.environ)
-    calls = {file.shown: _calls_file(file.path, values) for file in files if file.recording is None}
-    entries = dict(selected.config.servers)
-    run = VerificationRun(files, [(case, servers[case.server]) for case in cases], rules, calls, entries)
+    planned = [(case, "" if case.skipped else servers[case.server]) for case in cases]
+    run = VerificationRun(files, planned, rules, dict(selected.config.servers))
     for file in files:
         for problem in () if file.recording is None else file.recording.problems:
             remark(f"{file.shown}: {problem}")
@@ -203,9 +208,9 @@ def _file(path: Path, shown: str) -> VerificationFile:
     return VerificationFile(path, shown, recorded_cases(recording, shown), version, recording)
 
 
-def _calls_file(path: Path, values: Values) -> CallsFile:
+def _calls_file(path: Path, host: Host) -> CallsFile:
     own = path.absolute() == users_path(os.environ).with_name(CALLS_FILE).absolute()
-    return CallsFile(path, values, own=own)
+    return host.saved_calls.file_at(path, own=own)  # which masks the values of references
 
 
 def _nothing(options: Namespace, files: Sequence[VerificationFile], cases: Sequence[VerificationCase]) -> str:
@@ -226,7 +231,7 @@ def _nothing(options: Namespace, files: Sequence[VerificationFile], cases: Seque
 
 def _servers(options: Namespace, cases: Sequence[VerificationCase]) -> tuple[Selection, dict[str, str]]:
     """The servers to run, and the server of each name in the cases. Raises ConfigError, UnknownName, UsageError."""
-    names = list(dict.fromkeys(case.server for case in cases))
+    names = list(dict.fromkeys(case.server for case in cases if not case.skipped))
     if options.against is not None and len(names) > 1:
         named = ", ".join(map(show_line, names))
         raise UsageError(f"--against is one server, and these tests are of {named}; name files of one server")
@@ -248,7 +253,7 @@ def _servers(options: Namespace, cases: Sequence[VerificationCase]) -> tuple[Sel
 def _opened_first(selected: Selection, run: VerificationRun) -> tuple[Selection, frozenset[str]]:
     """The servers as the first case of each needs them, and the kinds of requests that recordings answer."""
     made, answers = dict(selected.config.servers), frozenset[str]()
-    for case, server in reversed(run.cases):
+    for case, server in reversed(run.tried):
         made[server] = selected.config.servers[server]
         if isinstance(case, RecordedCase):
             made[server] = as_recorded(made[server], case.recorded)
@@ -285,7 +290,7 @@ class PlanApprover:
 
 def _announce(host: Host, run: VerificationRun, approver: PlanApprover | None, options: Namespace) -> None:
     """Say which tools will be called. Raises Declined where a rule is missing and no one can be asked."""
-    uses = host.verification.planned(run.cases)
+    uses = host.verification.planned(run.tried)
     for server in dict.fromkeys(use.server for use in uses):
         tools = ", ".join(_often(use) for use in uses if use.server == server)
         remark(f"calls on {server}, {show_line(host.servers[server].config.identity, 400)}: {tools}")
@@ -307,8 +312,8 @@ def _often(use: PlannedUse) -> str:
 
 
 def _planned_calls(host: Host, run: VerificationRun) -> Iterator[tuple[str, str, str]]:
-    for case, server in run.cases:
-        if case.uses is not None and not case.skipped and host.servers[server].ready:
+    for case, server in run.tried:
+        if case.uses is not None and host.servers[server].ready:
             yield server, case.uses.tool, canonical(case.uses.arguments)
 
 
@@ -333,7 +338,8 @@ def _plan_lines(host: Host, calls: Mapping[tuple[str, str, str], int]) -> Iterat
 async def _verify(
     host: Host, run: VerificationRun, approver: PlanApprover | None, broken: BrokenServers, options: Namespace
 ) -> Outcome:
-    await asyncio.gather(host.servers.ready(list({server for _, server in run.cases})), host.tool_calls.prepare())
+    await asyncio.gather(host.servers.ready(list({server for _, server in run.tried})), host.tool_calls.prepare())
+    run.calls = {file.shown: _calls_file(file.path, host) for file in run.files if file.recording is None}
     for words in _other_revisions(host, run):
         remark(words)
     _announce(host, run, approver, options)
@@ -348,7 +354,7 @@ async def _verify(
 
 def _other_revisions(host: Host, run: VerificationRun) -> Iterator[str]:
     """Sentences about servers that now speak another revision than recorded, which may explain differences."""
-    recorded = {(server, case.recorded.revision) for case, server in run.cases if isinstance(case, RecordedCase)}
+    recorded = {(server, case.recorded.revision) for case, server in run.tried if isinstance(case, RecordedCase)}
     for server, revision in sorted(recorded):
         session = host.servers[server].session
         if revision and session is not None and session.revision.version != revision:
@@ -380,6 +386,8 @@ async def _run_case(
     broken: BrokenServers,
     options: Namespace,
 ) -> CaseReport:
+    if not server:
+        return CaseReport(case, "skipped", (case.skipped,))
     service = host.verification
     try:
         report = await service.run(

@@ -82,7 +82,7 @@ class VerificationService:
         """The tools that the cases call on the servers that are ready, each case with its server."""
         found: dict[tuple[str, str, PolicyDecision | None], int] = {}
         for case, server in cases:
-            if case.uses is None or case.skipped or not self._servers[server].ready:
+            if case.uses is None or not self._servers[server].ready:
                 continue
             decision = None
             with suppress(UnknownName):

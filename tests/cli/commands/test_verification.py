@@ -191,6 +191,24 @@ def test_a_secret_is_in_no_report(mcphost: Mcphost, project: Path, monkeypatch: 
         assert "swordfish" not in (project / file).read_text("utf-8")
 
 
+def test_the_value_of_a_reference_is_in_no_report(
+    mcphost: Mcphost, isolated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN_TOKEN", "swordfish-canary")
+    folder = isolated / "config" / "mcphost"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(entry("a"))
+    (folder / "calls.toml").write_text(
+        '[[call]]\nname = "c"\nserver = "a"\ntool = "echo"\narguments = { text = "${OWN_TOKEN}" }\n'
+        'expect = { text_matches = "nothing" }\n'
+        '[[call]]\nname = "d"\nserver = "gone"\ntool = "echo"\n'
+    )
+    said = mcphost("test", "--yes", "--json")
+    assert said.code == 1
+    assert f'matches nothing in \\"{MASK}\\"' in said.out
+    assert "swordfish" not in said.out + said.err
+
+
 def run_of(*ends: tuple[CaseState, Exception | None], declined: bool = False) -> VerificationRun:
     (case,) = recorded_cases_of(call("echo", {}, ""))
     reports = [CaseReport(case, state, answer=LiveAnswer(error=error)) for state, error in ends]  # type: ignore[arg-type]
