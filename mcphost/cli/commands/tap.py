@@ -64,7 +64,7 @@ def _begin_record(options: Namespace, name: str, shim: Shim) -> None:
     try:
         claim_record(options, name)
     except Exception:
-        shim.signal(signal.SIGKILL)
+        shim.signal(getattr(signal, "SIGKILL", signal.SIGTERM))
         raise
 
 
