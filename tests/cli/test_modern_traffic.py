@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from mcphost.host.traffic.book import read_traffic
 from tests.cli.conftest import Mcphost, hostile
 from tests.secret_search import secrets_in
-from tests.whole.peers import free_port, listening
+from tests.whole.peers import free_port, listening, sdk_runs
 
 ROUNDS = Path(__file__).parents[1] / "servers" / "sdk_modern.py"
 
@@ -21,7 +20,7 @@ def test_headers_agree_with_the_body_in_each_round(mcphost: Mcphost, tmp_path: P
     port, file = free_port(), tmp_path / "traffic.jsonl"
     answers = tmp_path / "answers.toml"
     answers.write_text('[[answer]]\nkind = "form"\ncontent = { city = "Rome" }\n[[answer]]\nkind = "roots"\n')
-    with listening([sys.executable, str(ROUNDS), "streamable-http", str(port)], port):
+    with listening(sdk_runs(ROUNDS, "streamable-http", str(port)), port):
         url = f"http://127.0.0.1:{port}/mcp"
         said = mcphost("call", url, "wait_a_while", "--yes", "--traffic", str(file), "--answers", str(answers))
     assert (said.code, said.out) == (0, "ready\n"), said.err

@@ -22,7 +22,7 @@ from mcphost.serving.session import ServerSession
 from tests.conftest import SERVERS
 from tests.host.conftest import RecordingHost, ScriptedApprover, settings
 from tests.whole.peers import everything, example, fastmcp, sdk, sdk_runs
-from tests.whole.scripted_agent import LISTS, MODERN, Message, ScriptedAgent
+from tests.whole.scripted_agent import LISTS, MODERN, Message, Outcome, ScriptedAgent
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
@@ -61,7 +61,7 @@ class Case(NamedTuple):
     left_out: frozenset[str] = frozenset()
     """Names of what mcphost reads from no list: what is there twice, or cannot be used."""
     asks_early: tuple[str, str] = ("", "\0")
-    """The method that the server asks for once a session is open, in whatever call, and what it logs then."""
+    """The method that the server asks for once a session is open, in whatever request, and what it logs then."""
 
 
 CASES: Mapping[str, Case] = {
@@ -198,26 +198,30 @@ async def served(host: RecordingHost, revision: str, *servers: str) -> AsyncIter
 
 async def told(agent: ScriptedAgent, case: Case) -> Message:
     """All that the agent learns of a server, by what it asked for."""
+
+    async def say(method: str, params: Message) -> Outcome:
+        outcome = await agent.say(method, params)
+        early, words = case.asks_early
+        outcome.asked = [each for each in outcome.asked if each["method"] != early]
+        outcome.logged = [each for each in outcome.logged if words not in str(each["data"])]
+        return outcome
+
     found: Message = {"instructions": agent.introduction.get("instructions", "")}
     for member in LISTS:
         found[member] = [each for each in await agent.listed(member) if each["name"] not in case.left_out]
         for each in found[member]:
             each.pop("execution", None)  # only one revision has it
     for each in found["resources"][:READS]:
-        found[f"read {each['uri']}"] = await agent.say("resources/read", {"uri": each["uri"]})
+        found[f"read {each['uri']}"] = await say("resources/read", {"uri": each["uri"]})
     if found["resources"]:
-        missing = await agent.say("resources/read", {"uri": "nowhere:such"})
+        missing = await say("resources/read", {"uri": "nowhere:such"})
         code = missing.answer["error"].pop("code")  # each era has its own
         found["read nothing"] = missing, code in (-32002, -32602)
     for prompt in found["prompts"]:
         given = {argument["name"]: "1" for argument in prompt.get("arguments") or []}
-        found[f"get {prompt['name']}"] = await agent.say("prompts/get", {"name": prompt["name"], "arguments": given})
+        found[f"get {prompt['name']}"] = await say("prompts/get", {"name": prompt["name"], "arguments": given})
     for number, (tool, arguments) in enumerate(case.calls):
-        outcome = await agent.say("tools/call", {"name": tool, "arguments": dict(arguments)})
-        method, words = case.asks_early
-        outcome.asked = [each for each in outcome.asked if each["method"] != method]
-        outcome.logged = [each for each in outcome.logged if words not in str(each["data"])]
-        found[f"{number} {tool}"] = outcome
+        found[f"{number} {tool}"] = await say("tools/call", {"name": tool, "arguments": dict(arguments)})
     return found
 
 

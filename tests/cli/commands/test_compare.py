@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Mcphost, echo, entry
+from tests.whole.peers import sdk_runs
 
 SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
 ROUNDS = SDK.with_name("sdk_modern.py")
@@ -18,7 +19,7 @@ SERVERS = SDK.parent
 
 def sdk(script: Path = SDK) -> str:
     """The SERVER argument for a server that speaks both eras."""
-    return f"stdio:{shlex.join([sys.executable, str(script), 'stdio'])}"
+    return f"stdio:{shlex.join(sdk_runs(script, 'stdio'))}"
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import SCRIPTS, HostOf, RecordingHost
+from tests.whole.peers import sdk_runs
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,8 @@ DEMO: dict[str, Any] = {"command": sys.executable, "args": ["-m", "mcphost.demo"
 
 def serve(ttl: int) -> dict[str, Any]:
     """A server on the official SDK whose results are fresh for ``ttl`` milliseconds."""
-    return {"command": sys.executable, "args": [str(SCRIPTS / "sdk_ttl.py"), str(ttl)], "startup_timeout_sec": 60}
+    command, *args = sdk_runs(SCRIPTS / "sdk_ttl.py", str(ttl))
+    return {"command": command, "args": args, "startup_timeout_sec": 60}
 
 
 @pytest.fixture

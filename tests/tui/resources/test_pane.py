@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-import sys
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -28,6 +27,7 @@ from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 from mcphost.tui.servers.card import card
 from tests.tui.resources.resources import PNG, SIZES, Alone, go, offers, pane, seen, shows, text_of
 from tests.tui.stage import NARROW, WIDE, on_stage, servers
+from tests.whole.peers import sdk_runs
 
 pytestmark = pytest.mark.slow
 SERVERS = Path(__file__).parents[2] / "servers"
@@ -65,7 +65,8 @@ async def test_a_uri_is_sent_as_listed_and_a_missing_one_reported(tmp_path: Path
 
 @pytest.mark.requirement("CACHE-01", "CACHE-08")
 async def test_a_resource_from_the_cache_says_so_and_can_be_read_again() -> None:
-    entry = ServerConfig(command=sys.executable, args=(str(SERVERS / "sdk_ttl.py"), "3600000"), startup_timeout_sec=60)
+    command, *args = sdk_runs(SERVERS / "sdk_ttl.py", "3600000")
+    entry = ServerConfig(command=command, args=tuple(args), startup_timeout_sec=60)
     async with on_stage(servers(ttl=entry), size=WIDE) as stage:
         await go(stage, "count")
         await stage.press("enter")
