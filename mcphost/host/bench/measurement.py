@@ -38,7 +38,7 @@ from mcphost.protocol.models.tools import Tool
 STARTS: Final = 5
 """Starts of each side; the fewest whose times can be compared."""
 
-ROUNDS: Final = 20
+ROUNDS: Final = 50
 """Rounds in which the requests are sent, the sides in turn."""
 
 WARM_UP: Final = 3

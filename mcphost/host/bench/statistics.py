@@ -16,8 +16,8 @@ LEAST_PAIRS: Final = 5
 FEW: Final = 10
 """Of fewer values the median deviation may be small by chance, so that half of their range counts as noise."""
 
-OUTLIERS: Final = 7
-"""One in so many of the pairs over `LEAST_PAIRS` may point the other way where two sides differ."""
+DEVIATIONS: Final = 3.0
+"""Of the number of pairs that point one way; two equal sides differ from half of the pairs by more in 0.3 % of runs."""
 
 NOISE_FLOOR: Final = 0.02
 """Two processes of one program differ by so much, since their memory is laid out differently."""
@@ -103,5 +103,6 @@ def _noise_of_pairs(pairs: Sequence[float]) -> float:
     noise = noise_of(pairs)
     if len(pairs) >= FEW:  # that of the median, and not of one round
         noise *= _TO_MEDIAN / math.sqrt(len(pairs))
-    least = sorted(pairs)[max(0, len(pairs) - LEAST_PAIRS) // OUTLIERS]
+    outliers = int((len(pairs) - DEVIATIONS * math.sqrt(len(pairs))) / 2)
+    least = sorted(pairs)[max(0, outliers)]
     return max(NOISE_FLOOR, noise, (median(pairs) - least) / NOISES)
