@@ -122,6 +122,7 @@ FATAL = [
     ("[[servers]]\n", 1, "servers: must be a table, [servers]"),
     ("limits = 3\n", 1, "must be a table"),
     ("\n[policy]\nallow = [\n'a:b',\n'b']", 5, 'policy.allow[1]: is not a rule; write "server:tool"'),
+    ("[policy]\nlock = true", 2, "policy.lock: must be a string"),
     ("[policy]\ndefault = 'never'", 2, 'must be one of "allow", "ask", "deny"'),
     ("[limits]\nlist_pages = 0", 2, "limits.list_pages: must be at least 1"),
     ("[limits]\nlist_pages = 1.5", 2, "must be a whole number"),

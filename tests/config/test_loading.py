@@ -20,6 +20,7 @@ from mcphost.config import (
     ConfigErrors,
     ConfigLocation,
     ServerConfig,
+    compare,
     find_config,
     load,
     load_found,
@@ -29,6 +30,7 @@ from mcphost.config import (
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import MAX_PROBLEMS
 from mcphost.config.servers import OAuthConfig
+from mcphost.config.surface_lock import SurfaceLock
 from mcphost.errors import ConfigError
 from tests.config.mistakes import FATAL, MISTAKES
 
@@ -263,3 +265,28 @@ def test_several_registries_or_none_may_be_named() -> None:
 def test_a_registry_is_a_plain_address(url: str) -> None:
     with pytest.raises(ConfigError, match=r"registry\.urls"):
         parse(f'[registry]\nurls = ["{url}"]')
+
+
+def test_the_lock_of_a_policy_is_read_beside_its_file(tmp_path: Path) -> None:
+    file, lock = tmp_path / "own.toml", tmp_path / "kept.lock"
+    file.write_text('[policy]\nlock = "kept.lock"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="it does not exist; write it with mcphost lock") as caught:
+        load_found(ConfigLocation(file))
+    assert caught.value.path == lock
+    lock.write_text("<<<<<<< ours\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is not a lock that mcphost wrote"):
+        load_found(ConfigLocation(file))
+    assert load_found(ConfigLocation(file, ignores_lock=True)).config.policy.locked is None
+    lock.write_text("version = 1\n", encoding="utf-8")
+    before = load_found(ConfigLocation(file)).config
+    assert (before.policy.lock, before.policy.locked) == (str(lock), SurfaceLock(version=1))
+    lock.write_text('version = 1\n[servers.a]\nidentity = "x"\n', encoding="utf-8")
+    after = load_found(ConfigLocation(file)).config
+    assert compare(before, after).sections == ("policy",)
+
+
+def test_a_projects_file_has_no_lock(tmp_path: Path) -> None:
+    project = tmp_path / "mcphost.toml"
+    project.write_text('[policy]\nlock = "kept.lock"\n', encoding="utf-8")
+    loaded = load_found(ConfigLocation(project, needs_trust=True))
+    assert (loaded.config.policy.lock, len(loaded.problems)) == (None, 1)
