@@ -409,8 +409,10 @@ The first WORD is a server if it is a URL, 'stdio:COMMAND LINE' or a configured
 name, and --era is not given. Calls need your consent, as with call. What varies
 from call to call on one side (--times 2 or more) does not count as different.
 
-With --json, one object: same, sides, capabilities, instructions, tools,
-resources, resourceTemplates, prompts and answers.
+Each change of what they offer is breaking, for review, or a note.
+
+With --json, one object: same, sides, findings, capabilities, instructions,
+tools, resources, resourceTemplates, prompts and answers.
 
 Exit codes: 0 the same, 1 they differ, 2 usage or configuration, 3 a side could
 not be opened, 4 declined. Times, bytes and messages do not count.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -349,7 +350,11 @@ class ConsentBroker:
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
         )
         gated = proposal.agent is not None and not proposal.served  # its server is not the configured one of that name
-        return await self._ask(question, "" if gated else proposal.server)
+        answer = await self._ask(question, "" if gated else proposal.server)
+        if not answer.allow and answer.by == "policy" and (why := self._unlocked(proposal)):
+            # Nobody could be asked, and no rule would help.
+            return replace(answer, reason=f"{why}; to see what changed: mcphost lock --check")
+        return answer
 
     async def _ask(self, question: ToolCallQuestion, server: str) -> Answer:
         """Ask, and return the answer. Raises ServerNotReady if this server went away meanwhile."""

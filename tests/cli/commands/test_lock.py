@@ -121,6 +121,7 @@ def test_a_call_of_a_tool_that_is_not_as_locked_asks(mcphost: Mcphost, offer: Of
     offer(SENDS, more=policy)
     said = mcphost("--config", config, "call", "git", "log")
     assert said.code == 4
+    assert "this tool is not the one in kept.lock; to see what changed: mcphost lock --check" in said.err
 
 
 def test_two_locks_are_compared_server_by_server(mcphost: Mcphost, lock: Any) -> None:
