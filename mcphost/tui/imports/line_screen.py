@@ -17,7 +17,7 @@ from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.recordings.screen import READING, Mount
 
-EXAMPLES: Final = "npx -y @scope/server@1.2.3   https://mcp.example/mcp   ./mcp.json   ./git.mcp.jsonl"
+EXAMPLES: Final = "npx server@1.2.3   https://mcp.example   ./mcp.json   ./git.mcp.jsonl"
 
 LOOKING: Final = "Looking … (esc stops)"
 

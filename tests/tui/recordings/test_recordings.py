@@ -10,6 +10,8 @@ from mcphost.config import Config, RecordedServer, ServerConfig
 from mcphost.errors import NotDone
 from mcphost.host.recordings.mounting import mounted_server
 from mcphost.host.recordings.recording import RecordedExchange, RecordedSession
+from mcphost.imports.server_line import ServerLineReader
+from mcphost.tui.imports.line_screen import ServerLineScreen
 from mcphost.tui.recordings.controller import RecordingsController
 from mcphost.tui.recordings.screen import RecordingScreen
 from mcphost.tui.start_info import ReloadedConfig
@@ -45,6 +47,13 @@ async def test_a_recording_becomes_a_server_whose_card_says_so(tmp_path: Path) -
         stage.app.main.servers.choose("git-recorded")
         await stage.press("c")
         await stage.shows("recording", "of git, on", "2 requests of 2025-11-25")
+        reader = ServerLineReader(tmp_path, ())
+        stage.app.push_screen(ServerLineScreen(reader, stage.app.recordings.mount))
+        await stage.at(ServerLineScreen)
+        await stage.write(str(path))
+        await stage.press("enter")
+        await stage.gone()
+        assert "git-recorded-2" in stage.host.servers
 
 
 def test_the_name_and_the_program_come_from_the_recording(tmp_path: Path) -> None:
