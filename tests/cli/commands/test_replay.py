@@ -46,7 +46,6 @@ OPENING = message(1, "initialize", protocolVersion="2025-06-18", capabilities={}
     [
         ({"n": 1}, ["--strict"], 0, "git: served 1, missed 0, differing answers 0"),
         ({"n": 2}, ["--strict"], 1, "Nearest: log {n: 1}; it differs in n."),
-        ({"n": 2}, [], 0, "git: served 0, missed 1"),
     ],
 )
 def test_a_recording_is_served_on_the_streams(
