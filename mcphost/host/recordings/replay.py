@@ -294,6 +294,8 @@ class _Playback:
 
     def _question(self, event: RecordedEvent) -> Mapping[str, Any] | None:
         params = dict(without(event.params, {"_meta"}))
+        if not isinstance(params.get("mode", ""), str):
+            return None
         if params.get("mode") == "url":  # modern servers name no id
             params.setdefault("elicitationId", secrets.token_urlsafe(16))
         return self._translation.question(event.method, params)

@@ -18,7 +18,7 @@ from mcphost.host.recordings.recording import (
 from mcphost.host.recordings.replay import SILENT_SECONDS, ReplayedContent
 from mcphost.host.recordings.replayed_server import ReplayedServer, ReplayOptions, server_in
 from mcphost.json_values import as_dict
-from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_11_25, V2026_07_28, Revision
+from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
 from mcphost.serving.http_listener import HttpContent
 from mcphost.serving.negotiation import ServerIntroduction
 from mcphost.serving.served_request import ServedRequest
@@ -402,6 +402,9 @@ def test_no_wait_is_longer_than_clients_bear() -> None:
         RecordedEvent("progress", "notifications/progress", {"progress": "1"}),
         RecordedEvent("progress", "notifications/progress", {"progress": 1, "total": [], "message": {}}),
         RecordedEvent("log", "notifications/message", {"level": 7}),
+        RecordedEvent("log", "notifications/message", {"level": [], "logger": {}}),
+        RecordedEvent("notification", "notifications/resources/updated", {"uri": []}),
+        RecordedEvent("notification", "notifications/elicitation/complete", {"elicitationId": []}),
         RecordedEvent("question", "server/format", {}),
         RecordedEvent("notification", "notifications/cancelled", {"requestId": 1}),
         RecordedEvent("notification", "/list_changed", {}),
@@ -412,6 +415,36 @@ def test_no_wait_is_longer_than_clients_bear() -> None:
 def test_events_of_wrong_kinds_do_not_end_a_call(live: Revision, event: RecordedEvent) -> None:
     client, _ = replayed(live, call("t", event))
     assert text_of(client.call("t")) == "done"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("elicitation/create", {"mode": []}),
+        ("elicitation/create", {"mode": "x", "requestedSchema": 7}),
+        ("elicitation/create", {"requestedSchema": {"properties": {"a": 7, "b": {"oneOf": [7]}}}}),
+        ("sampling/createMessage", {"messages": [7, {"content": [[]]}], "tools": 1}),
+    ],
+)
+@pytest.mark.parametrize("live", [V2024_11_05, V2025_06_18, *ERAS], ids=lambda each: each.version)
+def test_a_question_of_wrong_kinds_ends_in_an_answer(live: Revision, method: str, params: Json) -> None:
+    client, _ = replayed(live, call("t", RecordedEvent("question", method, params)))
+    assert text_of(client.call("t"))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {},
+        {"content": 7, "structuredContent": 7, "_meta": 7, "isError": "x"},
+        {"content": [7, {"type": []}, {"type": "audio", "mimeType": 7}], "resultType": 7},
+        {"task": {"taskId": 7}, "inputRequests": []},
+    ],
+)
+@pytest.mark.parametrize("live", [V2024_11_05, *ERAS], ids=lambda each: each.version)
+def test_a_result_of_wrong_kinds_is_passed_on(live: Revision, result: Json) -> None:
+    client, _ = replayed(live, call(result=result))
+    assert client.call("t").error is None
 
 
 @pytest.mark.parametrize("error", [{}, {"code": "x", "message": 7}, {"code": True, "data": None}])
