@@ -16,7 +16,7 @@ from mcphost.cli.report_formats import ReportedCase, claim_reports
 from mcphost.cli.surface_reports import ServerFindings, cases_of, write_surface_reports
 from mcphost.config.state import folder_locked
 from mcphost.config.surface_lock import LOCK_FILE, SurfaceLock, lock_text
-from mcphost.errors import ConfigError, McphostError
+from mcphost.errors import ConfigError, McphostError, UsageError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.findings import calls_for_attention, compare_surfaces, masked
 from mcphost.host.comparison.lock_file import (
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 def run_lock(options: Namespace) -> int:
     """Write the lock, or with ``--check`` compare servers with it."""
+    if not options.check and (options.junit or options.sarif):
+        raise UsageError("--junit and --sarif report what --check finds; add it")
     claim_reports(options)
     chosen = select_servers(options, ignores_lock=True)
     path = Path(options.file or chosen.config.policy.lock or LOCK_FILE)
@@ -87,9 +89,11 @@ class _LockRun:
             errors += [self._lacks(name) for name in known if self.lock.surface(name) is None]
         compared = [each for name, surface in known.items() if (each := self._compared(name, surface, mask))]
         text = self._text(compared)
-        if not checks:
+        if checks:
+            cases = [*self._cases(compared), *map(_failed, errors)]
+            remarks += write_surface_reports(self.options, cases, "mcphost lock")
+        else:
             remarks += self._write(known, mask)
-        remarks += write_surface_reports(self.options, [*self._cases(compared), *map(_failed, errors)], "mcphost lock")
         reports = tuple(map(ErrorReport.from_error, errors))
         differs = checks and any(calls_for_attention(each.findings) for each in compared)
         return Outcome(text, worst_exit(errors) or (Exit.NEGATIVE if differs else Exit.DONE), tuple(remarks), reports)

@@ -124,6 +124,12 @@ def test_a_call_of_a_tool_that_is_not_as_locked_asks(mcphost: Mcphost, offer: Of
     assert "this tool is not the one in kept.lock; to see what changed: mcphost lock --check" in said.err
 
 
+def test_reports_are_about_a_check(mcphost: Mcphost) -> None:
+    said = mcphost("lock", "--junit", "x.xml")
+    assert said.code == 2
+    assert "add it" in said.err
+
+
 def test_two_locks_are_compared_server_by_server(mcphost: Mcphost, lock: Any) -> None:
     before, after = lock("a.lock", git=LOG, old=LOG), lock("b.lock", git=NEEDS, new=LOG)
     said = mcphost("diff", before, after)
