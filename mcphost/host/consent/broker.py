@@ -352,7 +352,7 @@ class ConsentBroker:
         gated = proposal.agent is not None and not proposal.served  # its server is not the configured one of that name
         answer = await self._ask(question, "" if gated else proposal.server)
         if not answer.allow and answer.by == "policy" and (why := self._unlocked(proposal)):
-            # Nobody could be asked, and no rule would help.
+            # The user could not be asked, and no rule would help.
             return replace(answer, reason=f"{why}; to see what changed: mcphost lock --check")
         return answer
 

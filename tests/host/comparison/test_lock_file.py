@@ -56,7 +56,7 @@ def test_whole_definitions_beside_a_lock_tell_more(tmp_path: Path) -> None:
     assert found == [("Be careful.", "Be quick."), ("Say it.", "Say it twice.")]
 
 
-def test_whole_definitions_that_are_not_those_of_the_lock_do_not_count(tmp_path: Path) -> None:
+def test_whole_definitions_from_elsewhere_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "mcphost.lock"
     write_lock(
         path, lock_of(made(TOOL)), {"says": full_server(made({**TOOL, "description": "x"}), str, resources=False)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +20,8 @@ from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.consent.locked_tools import lock_status, unlocked
 from mcphost.host.consent.policy import PolicyDecision
 from mcphost.protocol.models.tools import Tool
-from tests.host.consent.test_read_only_tools import NOW
 
+NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
 RUN = "npx files"
 READ = Tool.read({"name": "read", "annotations": {"readOnlyHint": True}})
 CHANGED = Tool.read({"name": "read", "description": "Sends it elsewhere.", "annotations": {"readOnlyHint": True}})
