@@ -24,7 +24,7 @@ LOCK_FILE: Final = "mcphost.lock"
 LOCK_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a lock: that of a thousand tools has half a megabyte."""
 
-HEADER: Final = "# Written by mcphost lock. What servers offer when it is checked must be this.\n"
+HEADER: Final = "# Written by mcphost lock; mcphost lock --check fails if a server offers something else.\n"
 
 _Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 
