@@ -71,7 +71,8 @@ def read_lock(path: Path) -> SurfaceLock:
         text = text_of(content)
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"is not a lock that mcphost wrote: {str(error)[:200]}", path=path) from None
+        why = f"is not a lock that mcphost wrote ({str(error)[:200]})"
+        raise ConfigError(f"{why}; restore it, or remove it and write it again with mcphost lock", path=path) from None
     if data.get("version") != 1:
         sentence = "is not a lock of version 1; write it again with mcphost lock, or use the mcphost that wrote it"
         raise ConfigError(sentence, path=path)

@@ -95,6 +95,8 @@ def _side(word: str, loaded: LoadedConfig) -> _Side:
         return _live(word, loaded)
     if (found := _file_of(word)) is not None:
         return _in_file(word, *found)
+    if "/" in word or Path(word).suffix in (".lock", ".json", ".jsonl"):
+        raise ConfigError("there is no such file", path=Path(word))
     return _live(word, loaded)
 
 

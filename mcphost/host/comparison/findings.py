@@ -130,11 +130,6 @@ def compare_surfaces(before: Surface, after: Surface) -> list[SurfaceFinding]:
     return found
 
 
-def worst(findings: Iterable[SurfaceFinding]) -> ChangeSeverity | None:
-    """The heaviest severity; None without a finding."""
-    return min((each.severity for each in findings), key=lambda each: each.rank, default=None)
-
-
 def calls_for_attention(findings: Iterable[SurfaceFinding]) -> bool:
     """True if one of them is more than a note."""
     return any(each.severity is not NOTE for each in findings)

@@ -170,6 +170,7 @@ def test_a_recording_is_a_side(mcphost: Mcphost, lock: Any, tmp_path: Path) -> N
         (["a.lock", "two.lock"], "has no server git; it has: x, y; choose one as"),
         (["a.lock", "broken.mcp.jsonl"], "broken.mcp.jsonl"),
         (["a.lock", "nowhere"], "no server is called 'nowhere'"),
+        (["a.lock", "nowhere.lock"], "nowhere.lock: there is no such file"),
     ],
 )
 def test_what_cannot_be_compared_is_said(
