@@ -57,7 +57,8 @@ def _accepted(seen: Sighting) -> Iterator[str]:
 
 def _body_types(seen: Sighting) -> Iterator[str]:
     for exchange in seen.all_exchanges():
-        if exchange.status == 200 and "id" in exchange.sent and exchange.media not in ("application/json", EVENTS):
+        accepted = 200 <= exchange.status < 300 and "id" in exchange.sent
+        if accepted and exchange.media not in ("application/json", EVENTS):
             yield f"{what(exchange)} got {quoted(exchange.media) or 'none'}"
 
 

@@ -41,8 +41,10 @@ def _named(message: Mapping[str, Any]) -> str:
 
 
 def valid(seen: Sighting) -> Iterator[str]:
-    """Text that is not JSON belongs to the rows of transports."""
-    yield from (each.problem for each in seen.messages() if each.problem and each.is_json)
+    """Over stdio, text that is not JSON belongs to another row."""
+    for message in seen.messages():
+        if message.problem and (message.is_json or seen.transport != "stdio"):
+            yield message.problem
 
 
 def _requests(check: _Check) -> Rule:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from mcphost.errors import McphostError
+from mcphost.errors import McphostError, PeerError
 from mcphost.host.server_rules.ports import Channel, RawHttp
 from mcphost.host.server_rules.sighting import ProbeExchange, ReceivedMessage, Sighting, read_message
 from mcphost.protocol.lifecycle.revisions import Revision
@@ -125,6 +125,8 @@ class ChannelSession:
                 if until is not None and until(message):
                     return
                 wrong = wrong or message.is_response
+            if exchange.unusable:
+                return
             if self._lost and self._arrived.empty():
                 exchange.lost = self._lost
                 return
@@ -171,6 +173,9 @@ class ChannelSession:
 
     def noted(self, kind: NoteKind, text: str) -> None:
         self._traffic.noted(kind, text)
+        if kind == "malformed":
+            self._exchange.unusable = "it is over a limit of mcphost"
+            self._arrived.put_nowait(None)
 
     def message(self, message: Request | Notification) -> None:
         """For the receiver: `received` has it."""
@@ -241,6 +246,9 @@ class HttpSession:
             exchange.seconds = SECONDS
             await self._keep(exchange, texts, asked)
             return exchange
+        except PeerError as error:
+            exchange.unusable = str(error)
+            return exchange
         except McphostError as error:
             exchange.lost = str(error)
             return exchange
@@ -251,6 +259,8 @@ class HttpSession:
             events = whole.feed(answer.body)
             exchange.event_ids = tuple(event.id for event in events if event.id is not None)
             texts = [event.data for event in events if not isinstance(event.data, Overlong)]
+        elif exchange.media == "application/json" and not answer.ended:
+            exchange.unusable = "it is over a limit of mcphost"
         else:
             texts = [answer.body] if exchange.media == "application/json" and answer.body.strip() else []
         await self._keep(exchange, texts, asked)

@@ -89,6 +89,8 @@ class ProbeExchange:
     response: ReceivedMessage | None = None
     lost: str = ""
     """Why no answer can come any more; empty if the connection lived."""
+    unusable: str = ""
+    """Why this host could not read the answer, such as a limit of its own; empty if it could."""
     seconds: float = 0.0
     """The deadline, if it passed without an answer."""
     status: int = 0
@@ -134,6 +136,8 @@ class ProbeExchange:
         """The answer as a clause. Raises Unjudged where it says nothing about the probe."""
         if self.status in NO_ANSWERS and self.code is None:
             raise Unjudged(f"the probe {self.probe} got HTTP {self.status}")
+        if self.unusable:
+            raise Unjudged(f"the answer to {self.probe} could not be read: {self.unusable}")
         if self.response is not None and self.response.value is None and not self.response.problem:
             raise Unjudged(f"the answer to {self.probe} is over a limit of mcphost")
         where = f"HTTP {self.status} with " if self.status >= 300 else ""

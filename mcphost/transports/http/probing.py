@@ -38,6 +38,8 @@ class HttpProbing:
     ) -> ProbedAnswer:
         """Send once; read until the end, the limit, or shortly after ``enough`` said yes to a piece of the body.
 
+        If it says yes to nothing, nothing of the body is read.
+
         The caller bounds the time. Raises a TransportError.
         """
         try:
@@ -55,6 +57,8 @@ class HttpProbing:
         return ProbedAnswer(response.status_code, {**response.headers}, body, ended)
 
     async def _read(self, response: httpx.Response, enough: Callable[[bytes], bool]) -> tuple[bytes, bool]:
+        if enough(b""):
+            return b"", False
         body = bytearray()
         async with aclosing(responses.chunks(response)) as pieces:
             async for piece in pieces:
