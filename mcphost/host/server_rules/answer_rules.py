@@ -8,6 +8,7 @@ from typing import Any, Final
 from mcphost.host.server_rules.outcomes import (
     Rule,
     answered,
+    expect_life,
     quoted,
     with_code,
     with_error,
@@ -26,6 +27,7 @@ def _lives_on(probe: str, after: str) -> Rule:
     """Neither the probe nor the request after it shows a reply to a notification or a lost connection."""
 
     def rule(seen: Sighting) -> Iterator[str]:
+        expect_life(seen)
         first, then = seen.exchange(probe), seen.exchange(after)
         outcome = then.outcome()
         for message in (*first.messages, *then.messages):

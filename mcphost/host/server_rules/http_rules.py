@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
-from mcphost.host.server_rules.outcomes import Rule, answered, quoted, what, with_result, with_status
+from mcphost.host.server_rules.outcomes import Rule, answered, expect_life, quoted, what, with_result, with_status
 from mcphost.host.server_rules.sighting import ProbeExchange, Sighting, Unjudged
 
 EVENTS: Final = "text/event-stream"
@@ -160,8 +160,7 @@ def _after_the_end(seen: Sighting) -> Iterator[str]:
 
 
 def _assumed(seen: Sighting) -> Iterator[str]:
-    if seen.exchange("ping").result is None:
-        raise Unjudged("ping is not answered in any case")
+    expect_life(seen)
     yield from with_result("no-version-header")(seen)
 
 

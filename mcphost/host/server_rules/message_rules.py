@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from mcphost.host.server_rules.outcomes import Rule, quoted, what, with_code
+from mcphost.host.server_rules.outcomes import Rule, expect_life, quoted, what, with_code
 from mcphost.host.server_rules.sighting import ProbeExchange, ReceivedMessage, Sighting, Unjudged
 from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import META_PREFIX
@@ -147,6 +147,7 @@ def _bad_text(code: int, probe: str, after: str) -> Rule:
     """A text that is not a request gets this code, if any; the next request is answered."""
 
     def rule(seen: Sighting) -> Iterator[str]:
+        expect_life(seen)
         for exchange in (seen.exchange(probe), seen.exchange(after)):
             for message in exchange.messages:
                 given = as_dict(message.object.get("error")).get("code")

@@ -65,6 +65,13 @@ def _unless(exchange: ProbeExchange, good: Callable[[ProbeExchange], bool]) -> I
         yield f"{what(exchange)} got {outcome}"
 
 
+def expect_life(seen: Sighting) -> None:
+    """Raise Unjudged where the server leaves the request that shows its life unanswered in any case."""
+    probe = "discover" if seen.revision.modern else "ping"
+    if probe in seen.exchanges and seen.exchanges[probe].response is None:
+        raise Unjudged(f"{probe} is not answered in any case")
+
+
 def answered(seen: Sighting, probe: str) -> ProbeExchange:
     """The exchange, if it has an answer that says something. Raises Unjudged."""
     exchange = seen.exchange(probe)

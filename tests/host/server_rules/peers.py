@@ -31,11 +31,11 @@ class MemoryWire(Wire):
 
     def __init__(self, observer: MessageObserver) -> None:
         self._observer, self._rest = observer, b""
-        self.lines: list[bytes] = []
+        self.written: list[bytes] = []
 
     def raw(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
-        self.lines += lines
+        self.written += lines
         for line in lines:
             self._observer.received(line)
 
@@ -67,14 +67,14 @@ class PeerChannel:
     async def write(self, line: bytes) -> None:
         if not isinstance(message := value_of(line), dict):
             return
-        self._wire.lines.clear()
+        self._wire.written.clear()
         try:
             self._peer.receive(message)
         except (KeyError, TypeError, AttributeError):  # as a script, it ends with a traceback
             assert self._inbound is not None
             self._inbound.closed(ConnectionLost("the server exited with code 1"))
             return
-        if "id" in message and not any(map(ends_a_wait, self._wire.lines)):
+        if "id" in message and not any(map(ends_a_wait, self._wire.written)):
             raise TimeoutError  # nothing more will come
 
     async def aclose(self) -> None:
