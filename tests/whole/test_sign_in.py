@@ -250,6 +250,7 @@ def agree(terminal: Terminal) -> None:
     terminal.wait_for(WAITING)
     terminal.rest(GUARD)
     terminal.press_until(["y"], "● signed in", again=[WAITING])
+    terminal.rest(GUARD)  # the dialog has changed, and ignores keys once more
     terminal.press_until(["escape"], "╭─ Tools", but="● signed in", again=["● signed in"])
 
 
