@@ -11,6 +11,7 @@ GUARD = KEY_GUARD + 0.15
 """Seconds after which a dialog listens that was painted; where it does not yet, its key comes again."""
 
 QUESTION = "don't run"
+MORE = "scroll to the end"
 
 
 def find(terminal: Terminal, words: str) -> None:
@@ -27,6 +28,8 @@ def agree(terminal: Terminal, *words: str) -> None:
     """Read the question to its end and allow the call; the words come then. A dialog ignores keys at first."""
     terminal.wait_for(QUESTION)
     terminal.rest(GUARD)
+    if MORE in terminal.text:  # y is heard once the end was on the screen
+        terminal.press_until(["space", "space", "space"], but=MORE, again=[MORE])
     terminal.press_until(["space", "space", "space", "y"], *words, but=QUESTION, again=[QUESTION])
 
 
