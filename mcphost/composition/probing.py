@@ -32,8 +32,9 @@ class ProbedServer:
         auth: httpx.Auth | None,
         message_bytes: int,
         traffic: Callable[[], MessageObserver],
+        opening_seconds: float,
     ) -> None:
-        self._server, self._auth, self.traffic = server, auth, traffic
+        self._server, self._auth, self.traffic, self.opening_seconds = server, auth, traffic, opening_seconds
         self._limits = TransportLimits(message_bytes=message_bytes, exit_grace=EXIT_SECONDS)
         self.transports: Sequence[str] = ("stdio",)
         self.loopback = False
@@ -75,8 +76,9 @@ class ProbedServers:
             name,
             lambda found: None if found.url is None else self._sign_ins.bearer(config, found),
         )
-        limit, tap = config.limits_for(name).message_bytes, partial(self._traffic.tap, name)
-        return ProbedServer(server, config.servers[name].transport, auth, limit, tap)
+        entry, limit = config.servers[name], config.limits_for(name).message_bytes
+        tap = partial(self._traffic.tap, name)
+        return ProbedServer(server, entry.transport, auth, limit, tap, entry.startup_timeout_sec)
 
     async def aclose(self) -> None:
         await self._sign_ins.aclose()

@@ -21,7 +21,7 @@ from mcphost.cli.report_formats import CaseOutcome, ReportedCase, claim_reports,
 from mcphost.composition import Selection, is_ad_hoc, values_for
 from mcphost.composition.probing import ProbedServers
 from mcphost.config import Config, ServerConfig
-from mcphost.errors import ConfigError, Declined, McphostError, UsageError
+from mcphost.errors import ConfigError, Declined, InvalidArguments, McphostError, UnknownName, UsageError
 from mcphost.host.comparison.sides import ERAS, EraName, in_era
 from mcphost.host.server_rules.checking import EraSighting, calls_in, look_at
 from mcphost.host.server_rules.judging import RuleFinding, judge
@@ -186,7 +186,7 @@ async def _look(
 
 
 async def _call(host: Host, name: str, looked: EraSighting, wishes: Wishes, status: StatusLine) -> None:
-    """Make the calls in one era, each with consent as any other. Raises Declined."""
+    """Make the calls in one era, each with consent as any other. Raises Declined, UsageError."""
     copy = wishes.copies.get((name, looked.era))
     if looked.seen is None or copy is None:
         return
@@ -199,6 +199,8 @@ async def _call(host: Host, name: str, looked: EraSighting, wishes: Wishes, stat
             await call.result()
         except Declined:
             raise
+        except (InvalidArguments, UnknownName) as error:
+            raise UsageError(f"--call {wanted.tool}: {str(error).replace(copy, name)}") from None
         except McphostError as error:
             remark(f"{name}: {wanted.tool}: {error}")
         passed = [message for message in host.traffic.since(began) if message.call == call.number]

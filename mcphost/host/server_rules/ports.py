@@ -40,6 +40,8 @@ class ProbeTarget(Protocol):
     """The transports to try: ``stdio``, ``http`` or ``sse``."""
     loopback: bool
     """True for an address of this machine."""
+    opening_seconds: float
+    """For the first answer of a session: programs may be installed first."""
 
     def channel(self, transport: str, observer: MessageObserver) -> Channel:
         """A new, unopened channel over stdio or SSE."""

@@ -102,13 +102,15 @@ class Prober:
         self._sessions += 1
         if self._transport == "http":
             traffic = self._target.traffic()
-            self._session = HttpSession(self._seen, self._sessions, self._target.http(traffic), traffic)
+            client, seconds = self._target.http(traffic), self._target.opening_seconds
+            self._session = HttpSession(self._seen, self._sessions, client, traffic, seconds)
             return self._session
         session = ChannelSession(
             self._seen,
             self._sessions,
             lambda observer: self._target.channel(self._transport, observer),
             self._target.traffic(),
+            self._target.opening_seconds,
         )
         self._session = session
         await session.open()

@@ -77,8 +77,10 @@ class ChannelSession:
         number: int,
         open_channel: Callable[[ChannelSession], Channel],
         traffic: MessageObserver,
+        opening_seconds: float,
     ) -> None:
         self._seen, self._number, self._traffic = seen, number, traffic
+        self._seconds = max(opening_seconds, SECONDS)
         self._channel = open_channel(self)
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost = ""
@@ -100,13 +102,14 @@ class ChannelSession:
     ) -> ProbeExchange:
         sent = message if isinstance(message, Mapping) else {}
         exchange = self._exchange = ProbeExchange(probe, sent)
+        seconds, self._seconds = self._seconds, SECONDS
         try:
-            async with asyncio.timeout(SECONDS) as deadline:
+            async with asyncio.timeout(seconds) as deadline:
                 await self._channel.write(message if isinstance(message, bytes) else encode_value(message))
                 if (asked := id_of(message)) is not None:
                     await self._answered(exchange, asked, until, deadline)
         except TimeoutError:
-            exchange.seconds = SECONDS
+            exchange.seconds = seconds
         except McphostError as error:
             exchange.lost = str(error)
         return exchange
@@ -200,8 +203,11 @@ class ChannelSession:
 class HttpSession:
     """A session over Streamable HTTP: every message is its own request."""
 
-    def __init__(self, seen: Sighting, number: int, client: RawHttp, traffic: MessageObserver) -> None:
+    def __init__(
+        self, seen: Sighting, number: int, client: RawHttp, traffic: MessageObserver, opening_seconds: float
+    ) -> None:
         self._seen, self._number, self._client, self._traffic = seen, number, client, traffic
+        self._seconds = max(opening_seconds, SECONDS)
         self.headers: dict[str, str] = {}
         """Of every message, besides the usual ones."""
 
@@ -239,11 +245,12 @@ class HttpSession:
             return any(is_same(each.answers, asked) or (until is not None and until(each)) for each in small)
 
         kept = {name: value for name, value in headers.items() if value}
+        seconds, self._seconds = self._seconds, SECONDS
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(seconds):
                 answer = await self._client.send(method, kept, content, enough)
         except TimeoutError:
-            exchange.seconds = SECONDS
+            exchange.seconds = seconds
             await self._keep(exchange, texts, asked)
             return exchange
         except PeerError as error:

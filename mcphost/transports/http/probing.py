@@ -14,7 +14,7 @@ from mcphost.transports.http import redirects, responses
 from mcphost.transports.http.endpoint import FAILURES, PhaseTimeouts, open_client, request_head, response_head
 from mcphost.transports.http.failures import lost
 
-LINGER = 0.5
+LINGER = 1.0
 """Seconds that a stream may take to end after its answer."""
 
 

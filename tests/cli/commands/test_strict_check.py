@@ -56,6 +56,12 @@ def test_options_of_the_strict_check_need_it(mcphost: Mcphost) -> None:
     assert "--rules belongs to --strict; add it" in said.err
 
 
+def test_a_call_without_what_the_tool_needs_is_refused(mcphost: Mcphost) -> None:
+    said = mcphost("check", "--strict", echo(), "--era", "legacy", "--call", "echo", "--yes")
+    assert said.code == 2
+    assert "--call echo: text: is required" in said.err
+
+
 def test_arguments_of_a_call_that_are_not_json_are_refused(mcphost: Mcphost) -> None:
     said = mcphost("check", "--strict", echo(), "--call", "echo {text")
     assert said.code == 2

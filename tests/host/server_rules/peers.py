@@ -99,6 +99,7 @@ class PeerTarget:
 
     transports: Sequence[str] = ("stdio",)
     loopback = False
+    opening_seconds = 0.0
 
     def __init__(self, mode: str, **options: Any) -> None:
         unset = dict.fromkeys(("at", "protocol", "count", "bytes", "kind", "record"))

@@ -25,6 +25,7 @@ class WebTarget:
 
     transports: Sequence[str] = ("http",)
     loopback = True
+    opening_seconds = 0.0
 
     def __init__(self, url: str) -> None:
         self._url = url
