@@ -74,7 +74,7 @@ def _inapplicable(row: ServerRequirement, seen: Sighting) -> str:
         return "not seen from outside"
     if row.level == "MAY":
         return "a permission"
-    if row.kind == "call" and not seen.calls:
+    if row.kind == "call" and row.id in RULES and not seen.calls:
         return "needs a call; name a tool with --call"
     if row.capability.startswith("client:") or row.capability == "authorization":
         return "not judged by mcphost"

@@ -189,6 +189,7 @@ def test_the_result_of_a_named_call_is_judged(row: str, expected: str, result: d
 
 def test_a_row_about_results_needs_a_call() -> None:
     assert judge_row(requirements()["STOOL-26"], seen(tools={})).reason == "needs a call; name a tool with --call"
+    assert judge_row(requirements()["STOOL-42"], seen(tools={})).reason == "not judged by mcphost"
 
 
 @pytest.mark.parametrize(
