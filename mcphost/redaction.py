@@ -310,3 +310,16 @@ def _map_strings(value: Any, hide: Mask) -> Any:
     if type(value) is dict:
         return {hide(key): _map_strings(item, hide) for key, item in value.items()}
     return value
+
+
+def fits_masked(masked: str, text: str) -> bool:
+    """True if ``text`` is the masked one with anything in place of its masks."""
+    first, *rest = masked.split(MASK)
+    if not rest or not text.startswith(first) or not text.endswith(rest[-1]):
+        return not rest and masked == text
+    place, end = len(first), len(text) - len(rest[-1])
+    for piece in rest[:-1]:
+        if (found := text.find(piece, place, max(place, end))) < 0:
+            return False
+        place = found + len(piece)
+    return place <= end

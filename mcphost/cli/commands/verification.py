@@ -415,11 +415,11 @@ def _lines(report: CaseReport, options: Namespace) -> Iterator[str]:
     if report.state != "skipped":
         yield from (f"     {show_line(words, NO_CUT)}\n" for words in report.words)
     if options.verbose:
-        yield from (f"     hidden by {show_line(each.words, NO_CUT)}\n" for each in report.verdict.hidden)
+        yield from (f"     hidden by {show_line(each.words, NO_CUT)}\n" for each in report.found.hidden)
 
 
 def _as_object(report: CaseReport, server: str) -> dict[str, Any]:
-    seconds, verdict = report.answer.seconds, report.verdict
+    seconds, found = report.answer.seconds, report.found
     return {
         "file": report.case.group,
         "case": report.case.name,
@@ -427,8 +427,8 @@ def _as_object(report: CaseReport, server: str) -> dict[str, Any]:
         "outcome": report.state,
         "seconds": None if seconds is None else round(seconds, 3),
         "words": list(report.words),
-        "differences": [_difference(each) for each in verdict.differences],
-        "hidden": dict(verdict.counts),
+        "differences": [_difference(each) for each in found.differences],
+        "hidden": dict(found.counts),
     }
 
 
@@ -452,7 +452,7 @@ def _end(run: VerificationRun, remarks: Sequence[str], options: Namespace) -> st
     seconds = sum(each.answer.seconds or 0.0 for each in run.reports)
     hidden: Counter[str] = Counter()
     for each in run.reports:
-        hidden.update(each.verdict.counts)
+        hidden.update(each.found.counts)
     note = ", ".join(f"{number} by {name}" for name, number in hidden.items())
     more = "" if options.verbose else "; -v shows them"
     return f"{counts or 'nothing ran'} in {duration_text(seconds)}\n" + (f"hidden: {note}{more}\n" if note else "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from mcphost.json_values import KeyPath, as_dict, as_text, canonical, is_number
 from mcphost.protocol.display import show_line
 from mcphost.protocol.json_paths import JsonPath
-from mcphost.redaction import MASK
+from mcphost.redaction import MASK, fits_masked
 
 Matching = Literal["exact", "arguments", "order"]
 MATCHINGS: Final[tuple[Matching, ...]] = get_args(Matching)
@@ -48,7 +48,8 @@ class FoundExchange(NamedTuple):
 class ExchangeIndex:
     """Recorded requests, as pairs of method and params, by what they ask for.
 
-    ``ignored`` are paths in the params, such as ``$.arguments.date``.
+    ``ignored`` are paths in the params, such as ``$.arguments.date``. The places that are ``unanswered`` are taken only
+    for requests that none of the others fits.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class ExchangeIndex:
         requests: Sequence[tuple[str, Mapping[str, Any]]],
         matching: Matching = "exact",
         ignored: Sequence[JsonPath] = (),
+        unanswered: Container[int] = (),
     ) -> None:
-        self._matching, self._ignored = matching, ignored
+        self._matching, self._ignored, self._unanswered = matching, ignored, unanswered
         self._requests = [(method, self._compared(method, params)) for method, params in requests]
         self._same: dict[str, list[int]] = {}
         self._masked: dict[str, list[int]] = {}
@@ -77,6 +79,10 @@ class ExchangeIndex:
 
     def candidates(self, method: str, params: Mapping[str, Any]) -> list[int]:
         """The places of the exchanges that fit this request, in order."""
+        fitting = self._fitting(method, params)
+        return [place for place in fitting if place not in self._unanswered] or fitting
+
+    def _fitting(self, method: str, params: Mapping[str, Any]) -> list[int]:
         if self._matching == "order":
             return self._of_method.get(method, [])
         compared = self._compared(method, params)
@@ -146,7 +152,7 @@ class ExchangeSequence:
 def fits(recorded: Any, live: Any) -> bool:
     """True if the values are equal; numbers count by value, and what is masked in the recorded one may be anything."""
     if isinstance(recorded, str) and MASK in recorded:
-        return recorded == MASK or (isinstance(live, str) and _fits_text(recorded.split(MASK), live))
+        return recorded == MASK or (isinstance(live, str) and fits_masked(recorded, live))
     if isinstance(recorded, Mapping) and isinstance(live, Mapping):
         open_ended = any(MASK in name for name in recorded)
         named = {name for name in recorded if MASK not in name}
@@ -157,20 +163,6 @@ def fits(recorded: Any, live: Any) -> bool:
     if is_number(recorded) and is_number(live):
         return recorded == live
     return type(recorded) is type(live) and bool(recorded == live)
-
-
-def _fits_text(parts: Sequence[str], text: str) -> bool:
-    """True if the parts follow each other in the text, which begins with the first and ends with the last."""
-    first, *middle, last = parts
-    if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
-        return False
-    place, end = len(first), len(text) - len(last)
-    for part in middle:
-        found = text.find(part, place, end)
-        if found < 0:
-            return False
-        place = found + len(part)
-    return True
 
 
 def _differences(recorded: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[str]:

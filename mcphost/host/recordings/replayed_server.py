@@ -93,7 +93,10 @@ class ReplayedServer:
             notices += [each._replace(after=each.after + start) for each in sorted(own, key=lambda each: each.at)]
         recorded = [placed.exchange for placed in self.exchanges]
         self.index = ExchangeIndex(
-            [(exchange.method, exchange.params) for exchange in recorded], options.matching, options.ignored
+            [(exchange.method, exchange.params) for exchange in recorded],
+            options.matching,
+            options.ignored,
+            {place for place, exchange in enumerate(recorded) if exchange.result is None and exchange.error is None},
         )
         self.walks = {method: walks_in(recorded, method) for method in LISTED}
         self.played = [place for place, exchange in enumerate(recorded) if exchange.method in PLAYED]

@@ -20,7 +20,7 @@ from mcphost.protocol.json_paths import JsonPath
 from mcphost.protocol.limits import JSON_DEPTH
 from mcphost.protocol.models.base import ENVELOPE
 from mcphost.protocol.wire.strict_json import Refused, parse
-from mcphost.redaction import MASK, Mask, masked_value
+from mcphost.redaction import MASK, Mask, fits_masked, masked_value
 
 MOST_DIFFERENCES: Final = 100
 """Differences of one answer that are kept: a reader needs no more."""
@@ -101,7 +101,7 @@ class AnswerRules(NamedTuple):
         return cls(tuple(map(JsonPath.parse, ignored)), named_normalizers(names))
 
 
-class AnswerVerdict(NamedTuple):
+class AnswerDifferences(NamedTuple):
     """The comparison of two answers; ``more`` counts the differences that were not kept."""
 
     differences: tuple[AnswerDifference, ...] = ()
@@ -110,7 +110,7 @@ class AnswerVerdict(NamedTuple):
     """The hidden differences by what hides them."""
     more: int = 0
 
-    def masked(self, mask: Mask) -> AnswerVerdict:
+    def masked(self, mask: Mask) -> AnswerDifferences:
         """The same without secrets."""
 
         def hidden(value: Any) -> Any:
@@ -139,15 +139,15 @@ def without_envelope(result: Mapping[str, Any]) -> dict[str, Any]:
 EXACT: Final = AnswerRules()
 
 
-def compare_answers(expected: Any, got: Any, rules: AnswerRules = EXACT, base: KeyPath = ()) -> AnswerVerdict:
+def compare_answers(expected: Any, got: Any, rules: AnswerRules = EXACT, base: KeyPath = ()) -> AnswerDifferences:
     """Compare two JSON values; ``base`` begins the paths."""
     comparing = _Comparing(rules)
     try:
         comparing.compare(base, expected, got)
     except RecursionError:
-        return AnswerVerdict((AnswerDifference(base, None, None, _TOO_DEEP),))
+        return AnswerDifferences((AnswerDifference(base, None, None, _TOO_DEEP),))
     kept, hidden = comparing.differences, comparing.hidden
-    return AnswerVerdict(
+    return AnswerDifferences(
         tuple(kept[:MOST_DIFFERENCES]), tuple(hidden), comparing.counts, max(0, len(kept) - MOST_DIFFERENCES)
     )
 
@@ -218,7 +218,7 @@ class _Comparing:
             pairs = zip(each.values(before), each.values(after), strict=False)
             found += [(each.name, one, other) for one, other in pairs if one != other]
             before, after = each.applied(before), each.applied(after)
-        if before != after and fits(before, after):
+        if before != after and fits_masked(before, after):
             found.append(("masked", expected, got))
         elif before != after:
             self._differ(path, expected, got)
@@ -227,7 +227,7 @@ class _Comparing:
             self._hide(name, path, one, other)
 
     def _differ(self, path: KeyPath, expected: Any, got: Any, why: str = "") -> None:
-        if isinstance(expected, str) and masks(expected) and got is not ABSENT and fits(expected, _as_text(got)):
+        if isinstance(expected, str) and masks(expected) and got is not ABSENT and fits_masked(expected, _as_text(got)):
             self._hide("masked", path, expected, got)
         else:
             self.differences.append(AnswerDifference(path, expected, got, why))
@@ -278,19 +278,6 @@ def equal(one: Any, other: Any) -> bool:
 
 def masks(value: object) -> bool:
     return isinstance(value, str) and MASK in value
-
-
-def fits(expected: str, got: str) -> bool:
-    """True if ``got`` is the expected text with anything in place of its masks."""
-    first, *rest = expected.split(MASK)
-    if not rest or not got.startswith(first) or not got.endswith(rest[-1]):
-        return not rest and expected == got
-    place, end = len(first), len(got) - len(rest[-1])
-    for piece in rest[:-1]:
-        if (found := got.find(piece, place, max(place, end))) < 0:
-            return False
-        place = found + len(piece)
-    return place <= end
 
 
 def containers(expected: str, got: str) -> tuple[Any, Any] | None:

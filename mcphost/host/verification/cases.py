@@ -14,8 +14,8 @@ from mcphost.errors import McphostError, ServerError
 from mcphost.host.recordings.recorded_tasks import with_tasks
 from mcphost.host.recordings.recording import LISTED, RecordedExchange, RecordedSession, Recording, walks_in
 from mcphost.host.verification.answers import (
+    AnswerDifferences,
     AnswerRules,
-    AnswerVerdict,
     compare_answers,
     without_envelope,
 )
@@ -140,7 +140,7 @@ class CaseReport(NamedTuple):
     case: VerificationCase
     state: CaseState
     words: tuple[str, ...] = ()
-    verdict: AnswerVerdict = AnswerVerdict()
+    found: AnswerDifferences = AnswerDifferences()
     answer: LiveAnswer = LiveAnswer()
 
 
@@ -225,19 +225,19 @@ def chosen(cases: Iterable[VerificationCase], pattern: str) -> list[Verification
 def judged(case: VerificationCase, answer: LiveAnswer, rules: AnswerRules, mask: Mask = str) -> CaseReport:
     """Compare the answer with the expected one. What ``mask`` hides is in no sentence."""
     if isinstance(case, SavedCase):
-        words, verdict = _judge_saved(case.call, answer, mask)
+        words, found = _judge_saved(case.call, answer, mask)
     else:
-        words, verdict = _judge_recorded(case, answer, rules)
-    verdict = verdict.masked(mask)  # before any sentence is made of it, which may cut a secret in two
-    words = (*answer.problems, *words, *(each.words for each in verdict.differences))
-    if verdict.more:
-        words = (*words, f"and {verdict.more} more differences")
-    return CaseReport(case, "failed" if words else "passed", words, verdict, answer)
+        words, found = _judge_recorded(case, answer, rules)
+    found = found.masked(mask)  # before any sentence is made of it, which may cut a secret in two
+    words = (*answer.problems, *words, *(each.words for each in found.differences))
+    if found.more:
+        words = (*words, f"and {found.more} more differences")
+    return CaseReport(case, "failed" if words else "passed", words, found, answer)
 
 
 def _judge_recorded(
     case: RecordedCase, answer: LiveAnswer, rules: AnswerRules
-) -> tuple[tuple[str, ...], AnswerVerdict]:
+) -> tuple[tuple[str, ...], AnswerDifferences]:
     expected = case.exchange
     if answer.items is not None:
         key = LISTED[expected.method]
@@ -246,16 +246,18 @@ def _judge_recorded(
     code = as_dict(expected.error).get("code")
     if isinstance(answer.error, ServerError):
         if expected.error is None:
-            return (f"the server answered with an error: {show_line(str(answer.error))}",), AnswerVerdict()
+            return (f"the server answered with an error: {show_line(str(answer.error))}",), AnswerDifferences()
         if code != answer.error.code:
             said = show_line(answer.error.message)
-            return (f"error code: expected {show_name(code, 40)}, got {answer.error.code} ({said})",), AnswerVerdict()
-        return (), AnswerVerdict()
+            return (
+                f"error code: expected {show_name(code, 40)}, got {answer.error.code} ({said})",
+            ), AnswerDifferences()
+        return (), AnswerDifferences()
     if answer.error is not None:
-        return (show_line(str(answer.error), 400),), AnswerVerdict()
+        return (show_line(str(answer.error), 400),), AnswerDifferences()
     if expected.error is not None:
         said = show_line(as_text(expected.error.get("message")))
-        return (f"expected the error {show_name(code, 40)} ({said}), got a result",), AnswerVerdict()
+        return (f"expected the error {show_name(code, 40)} ({said}), got a result",), AnswerDifferences()
     result = without_envelope(answer.result or {})
     return (), compare_answers(without_envelope(expected.result or {}), result, rules)
 
@@ -276,11 +278,11 @@ def item_name(item: Mapping[str, Any]) -> str:
     return as_text(item.get("uri") or item.get("uriTemplate") or item.get("name"))
 
 
-def _judge_saved(call: SavedCall, answer: LiveAnswer, mask: Mask) -> tuple[tuple[str, ...], AnswerVerdict]:
+def _judge_saved(call: SavedCall, answer: LiveAnswer, mask: Mask) -> tuple[tuple[str, ...], AnswerDifferences]:
     expect = call.expect or ExpectedResult()
     if answer.error is not None and not isinstance(answer.error, ServerError):
-        return (show_line(str(answer.error), 400),), AnswerVerdict()
-    words, verdict = list[str](), AnswerVerdict()
+        return (show_line(str(answer.error), 400),), AnswerDifferences()
+    words, found = list[str](), AnswerDifferences()
     failed = answer.error is not None or as_dict(answer.result).get("isError") is True
     text = str(answer.error) if answer.error is not None else "\n".join(texts_in_result(answer.result or {}))[:TEXT]
     wanted = expect.is_error if expect != ExpectedResult() else False
@@ -296,10 +298,10 @@ def _judge_saved(call: SavedCall, answer: LiveAnswer, mask: Mask) -> tuple[tuple
         if got is None:
             words.append("structured: the answer has no structuredContent")
         else:
-            verdict = compare_answers(expect.structured, got, AnswerRules(partial=True), ("structured",))
+            found = compare_answers(expect.structured, got, AnswerRules(partial=True), ("structured",))
     if call.max_seconds is not None and answer.seconds is not None and answer.seconds > call.max_seconds:
         words.append(f"max_seconds: took {duration_text(answer.seconds)}, at most {duration_text(call.max_seconds)}")
-    return tuple(words), verdict
+    return tuple(words), found
 
 
 def texts_in_result(result: Mapping[str, Any]) -> Iterator[str]:

@@ -13,11 +13,11 @@ from mcphost.config.files import read_regular
 from mcphost.config.state import file_version, replace_file
 from mcphost.errors import ConfigError, NotDone, ServerError
 from mcphost.host.recordings.recording import LISTED
-from mcphost.host.verification.answers import ABSENT, aligned, containers, fits, masks, without_envelope
+from mcphost.host.verification.answers import ABSENT, aligned, containers, masks, without_envelope
 from mcphost.host.verification.cases import CaseReport, Pages, RecordedCase, SavedCase, item_name
 from mcphost.json_values import as_dict, as_list
 from mcphost.protocol.models.base import ENVELOPE
-from mcphost.redaction import MASK, Mask, masked_value, redacted
+from mcphost.redaction import MASK, Mask, fits_masked, masked_value, redacted
 
 MOST_BYTES: Final = 1 << 30
 """Bytes of a recording that can be updated."""
@@ -44,7 +44,7 @@ def why_not(report: CaseReport) -> str:
 def _is_rewritable(report: CaseReport, expect: ExpectedResult | None) -> bool:
     if expect is None or report.answer.error is not None:
         return False
-    known = {each.words for each in report.verdict.differences}
+    known = {each.words for each in report.found.differences}
     others = [words for words in report.words if words not in known]
     return all(words.startswith("is_error:") and expect.is_error is not None for words in others)
 
@@ -186,4 +186,6 @@ def _with_masks(expected: Any, got: Any) -> Any:
         return got
     if isinstance(got, str) and (both := containers(expected, got)) is not None:
         return json.dumps(_with_masks(*both), ensure_ascii=False)
-    return expected if fits(expected, got if isinstance(got, str) else json.dumps(got, ensure_ascii=False)) else got
+    return (
+        expected if fits_masked(expected, got if isinstance(got, str) else json.dumps(got, ensure_ascii=False)) else got
+    )

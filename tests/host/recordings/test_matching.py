@@ -136,3 +136,10 @@ def test_the_words_are_safe_to_show() -> None:
     words = index(tool("log", **{"n\x1b[2J": "\x1b]0;x\x07", "long": "y" * 9_999})).miss(CALL, tool("log"))
     assert words.isprintable()
     assert len(words) < 600
+
+
+def test_an_answered_exchange_comes_before_one_without_an_answer() -> None:
+    calls = [("tools/call", {"name": "slow"})] * 2
+    sequence = ExchangeSequence(ExchangeIndex(calls, unanswered={0}))
+    assert sequence.take(*calls[0]) == (1, False)
+    assert sequence.take(*calls[0]) == (1, True)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.host.verification.answers import AnswerRules, AnswerVerdict, aligned, compare_answers, fits, path_words
+from mcphost.host.verification.answers import AnswerDifferences, AnswerRules, aligned, compare_answers, path_words
 from mcphost.host.verification.normalizers import NORMALIZERS, known_names, named_normalizers
 from mcphost.protocol.json_paths import JsonPath
-from mcphost.redaction import MASK
+from mcphost.redaction import MASK, fits_masked
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -27,8 +27,8 @@ def text(words: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": words}]}
 
 
-def words(verdict: AnswerVerdict) -> list[str]:
-    return [each.words for each in verdict.differences]
+def words(found: AnswerDifferences) -> list[str]:
+    return [each.words for each in found.differences]
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_a_masked_value_matches_anything_in_its_place(expected: Any, got: Any, s
 @given(st.lists(st.tuples(st.text("ab", max_size=3), st.text("ab", max_size=3)), min_size=1))
 def test_masks_fit_what_they_replaced(parts: list[tuple[str, str]]) -> None:
     masked, plain = (separator.join(kept for kept, _ in parts) for separator in (MASK, ""))
-    assert fits(masked, "".join(f"{kept}{hidden}" for kept, hidden in parts[:-1]) + parts[-1][0])
-    assert fits(masked, plain)
-    assert not fits(f"c{masked}", plain)
+    assert fits_masked(masked, "".join(f"{kept}{hidden}" for kept, hidden in parts[:-1]) + parts[-1][0])
+    assert fits_masked(masked, plain)
+    assert not fits_masked(f"c{masked}", plain)
 
 
 @given(JSON)

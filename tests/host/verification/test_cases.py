@@ -175,7 +175,7 @@ def test_no_sentence_holds_a_part_of_a_secret() -> None:
         lambda words: words.replace(secret, MASK),
     )
     assert report.state == "failed"
-    assert "sword" not in f"{report.words}{report.verdict}"
+    assert "sword" not in f"{report.words}{report.found}"
     expected = saved('expect = { text_matches = "nothing" }')
     words = judged(expected, LiveAnswer(text(secret)), AnswerRules(), lambda words: words.replace(secret, MASK)).words
     assert "sword" not in str(words)

@@ -54,7 +54,7 @@ async def test_recorded_requests_are_made_again_in_order(host: HostOf) -> None:
         )
     assert [report.state for report in reports] == ["passed", "failed", "passed", "skipped", "failed", "failed"]
     assert [why_not(report) for report in reports[4:]] == ["the server did not answer"] * 2
-    assert reports[0].verdict.counts == {"iso-time": 1}
+    assert reports[0].found.counts == {"iso-time": 1}
     assert reports[1].words == ("structuredContent.sum: expected 4, got 3",)
     assert reports[4].words == ("the server does not offer prompts, which prompts/get needs",)
 
