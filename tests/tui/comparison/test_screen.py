@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,11 @@ from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.palette import PaletteScreen
 from tests.tui.stage import NARROW, WIDE, Stage, demo, on_stage, server, servers
+from tests.whole.peers import sdk_runs
 
 pytestmark = pytest.mark.slow
 
-SDK = (str(Path(__file__).parents[2] / "servers" / "sdk.py"), "stdio")
+SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
 """A server of both eras as others write them."""
 
 
@@ -51,7 +51,8 @@ async def test_a_card_leads_to_its_server_in_both_eras_and_back(size: tuple[int,
 
 
 async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() -> None:
-    async with on_stage(servers(sdk=ServerConfig(command=sys.executable, args=SDK)), size=WIDE) as stage:
+    command, *args = sdk_runs(SDK, "stdio")
+    async with on_stage(servers(sdk=ServerConfig(command=command, args=tuple(args))), size=WIDE) as stage:
         await stage.ready()
         call = stage.call("weather", {"city": "Rome"})
         await stage.call_dialog()
