@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -39,7 +40,10 @@ def mounted_server(file: str, taken: Collection[str]) -> tuple[str, RecordedServ
 def _words(server: str, sessions: Sequence[RecordedSession], facts: RecordingFacts | None) -> str:
     """Such as ``git, on 27 Nov 2026 at 14:44 by tap: 12 requests of 2025-11-25``."""
     requests = sum(len(session.exchanges) for session in sessions)
-    when = datetime.fromtimestamp(min(session.started for session in sessions)).strftime("on %-d %b %Y at %H:%M")
+    when = ""
+    with suppress(ValueError, OverflowError, OSError):  # a file may name a time that no calendar has
+        started = datetime.fromtimestamp(min(session.started for session in sessions))
+        when = f", on {started.day} {started:%b %Y at %H:%M}"
     by = f" by {show_line(facts.recorded_by, 40)}" if facts is not None and facts.recorded_by else ""
     revision = next((f" of {show_line(each.revision, 20)}" for each in sessions if each.revision), "")
-    return f"{show_line(server, 80)}, {when}{by}: {requests} request{'s' if requests != 1 else ''}{revision}"
+    return f"{show_line(server, 80)}{when}{by}: {requests} request{'s' if requests != 1 else ''}{revision}"

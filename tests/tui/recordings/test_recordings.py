@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,14 @@ def test_the_name_and_the_program_come_from_the_recording(tmp_path: Path) -> Non
     assert entry.recording.isprintable()
     with pytest.raises(NotDone, match="no such file"):
         mounted_server(str(tmp_path / "other"), ())
+
+
+def test_a_recording_of_a_time_beyond_the_calendar_is_replayed(tmp_path: Path) -> None:
+    path = recording(tmp_path)
+    lines = [{**json.loads(line), "time": "9999-12-31T23:59:59-14:00"} for line in path.read_text().splitlines()]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    _, entry = mounted_server(str(path), ())
+    assert entry.recording == "git: 2 requests of 2025-11-25"
 
 
 def test_a_configuration_that_is_read_again_keeps_recordings() -> None:
