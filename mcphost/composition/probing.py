@@ -44,7 +44,7 @@ class ProbedServer:
             self.transports = {"auto": ("http", "sse"), "sse": ("sse",)}.get(transport, ("http",))
             self.loopback = is_loopback(httpx.URL(server.url).host)
 
-    def channel(self, transport: str, observer: MessageObserver) -> Channel:
+    def channel(self, observer: MessageObserver) -> Channel:
         server = self._server
         if server.command is not None:
             command = Command(server.command, server.args, server.env, server.cwd)

@@ -43,7 +43,7 @@ class ProbeTarget(Protocol):
     opening_seconds: float
     """For the first answer of a session: programs may be installed first."""
 
-    def channel(self, transport: str, observer: MessageObserver) -> Channel:
+    def channel(self, observer: MessageObserver) -> Channel:
         """A new, unopened channel over stdio or SSE."""
 
     def http(self, observer: MessageObserver) -> RawHttp:

@@ -108,7 +108,7 @@ class Prober:
         session = ChannelSession(
             self._seen,
             self._sessions,
-            lambda observer: self._target.channel(self._transport, observer),
+            self._target.channel,
             self._target.traffic(),
             self._target.opening_seconds,
         )

@@ -174,8 +174,6 @@ class Sighting:
     session_ids: list[str] = field(default_factory=list)
     exit_seconds: float | None = None
     """From the end of stdin to that of the process; None: not seen."""
-    ended_itself: bool = True
-    """False if the process had to be ended by a signal."""
     hung: list[str] = field(default_factory=list)
     """Probes after which a fresh session was needed."""
     calls: list[ProbeExchange] = field(default_factory=list)

@@ -105,7 +105,7 @@ class PeerTarget:
         unset = dict.fromkeys(("at", "protocol", "count", "bytes", "kind", "record"))
         self._mode, self._options = mode, SimpleNamespace(**{**unset, "interval": 0.0, **options})
 
-    def channel(self, transport: str, observer: MessageObserver) -> Channel:
+    def channel(self, observer: MessageObserver) -> Channel:
         return PeerChannel(observer, self._made)
 
     def http(self, observer: MessageObserver) -> RawHttp:
@@ -147,5 +147,5 @@ class DemoTarget(PeerTarget):
     def __init__(self) -> None:
         super().__init__("")
 
-    def channel(self, transport: str, observer: MessageObserver) -> Channel:
+    def channel(self, observer: MessageObserver) -> Channel:
         return DemoChannel(observer)

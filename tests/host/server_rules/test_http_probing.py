@@ -30,7 +30,7 @@ class WebTarget:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    def channel(self, transport: str, observer: MessageObserver) -> Channel:
+    def channel(self, observer: MessageObserver) -> Channel:
         raise NotImplementedError
 
     def http(self, observer: MessageObserver) -> RawHttp:
