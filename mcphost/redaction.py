@@ -266,8 +266,14 @@ def redacted(text: str, mask: Mask) -> str:
 
 
 def masked_value(value: Any, mask: Mask) -> Any:
-    """A JSON value with the known secrets masked in its strings and names."""
-    return _map_strings(value, mask)
+    """A JSON value with ``mask`` applied to its strings and names."""
+    if type(value) is str:
+        return mask(value)
+    if type(value) is list:
+        return [masked_value(item, mask) for item in value]
+    if type(value) is dict:
+        return {mask(key): masked_value(item, mask) for key, item in value.items()}
+    return value
 
 
 PIECE: Final = 256 << 10
@@ -296,20 +302,10 @@ def _redacted_json(text: str, mask: Mask) -> str:
     """Mask the decoded strings: an escape may stand in the middle of a secret."""
     try:
         value = json.loads(text)
-        hidden = _map_strings(value, lambda part: _redacted_text(part, mask))
+        hidden = masked_value(value, lambda part: _redacted_text(part, mask))
     except (ValueError, RecursionError):
         return text
     return text if hidden == value else json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
-
-
-def _map_strings(value: Any, hide: Mask) -> Any:
-    if type(value) is str:
-        return hide(value)
-    if type(value) is list:
-        return [_map_strings(item, hide) for item in value]
-    if type(value) is dict:
-        return {hide(key): _map_strings(item, hide) for key, item in value.items()}
-    return value
 
 
 def fits_masked(masked: str, text: str) -> bool:

@@ -17,7 +17,7 @@ from mcphost.cli.failures import failure, unselected, worst_exit
 from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, json_text, remark, with_coloured_states
 from mcphost.cli.parser import ERA_CHOICES
 from mcphost.cli.preparation import run_audited, run_without_calls, select_servers
-from mcphost.cli.report_formats import CaseOutcome, ReportedCase, claim_reports, write_reports
+from mcphost.cli.report_formats import ReportedCase, claim_reports, write_reports
 from mcphost.composition import Selection, is_ad_hoc, values_for
 from mcphost.composition.probing import ProbedServers
 from mcphost.config import Config, ServerConfig
@@ -269,11 +269,6 @@ def _as_object(finding: RuleFinding) -> dict[str, Any]:
     }
 
 
-_OUTCOMES: Final[Mapping[str, CaseOutcome]] = {
-    "passed": "passed", "failed": "failed", "warning": "warning", "skipped": "skipped",
-}  # fmt: skip
-
-
 def _cases(judged: Sequence[JudgedEra], *, every: bool) -> Iterator[ReportedCase]:
     for each in judged:
         if each.looked.seen is None:
@@ -282,4 +277,4 @@ def _cases(judged: Sequence[JudgedEra], *, every: bool) -> Iterator[ReportedCase
             if every or finding.reason not in _NOT_EVEN:
                 row, words = finding.row, finding.seen or finding.reason
                 name = f"{row.id} {row.text}"
-                yield ReportedCase(each.title, name, _OUTCOMES[finding.outcome], words, rule=row.id)
+                yield ReportedCase(each.title, name, finding.outcome, words, rule=row.id)

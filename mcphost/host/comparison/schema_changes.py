@@ -152,8 +152,8 @@ def _type_change(where: str, field: str, before: _Types, after: _Types, *, resul
     lost, gained = _lost(before, after), _lost(after, before)
     if not (lost or gained):
         return None
-    verdicts = (_FOR_RESULT if result else _FOR_ARGUMENTS)["type"]
-    severity = BREAKING if lost and gained else verdicts.narrower if lost else verdicts.wider
+    severities = (_FOR_RESULT if result else _FOR_ARGUMENTS)["type"]
+    severity = BREAKING if lost and gained else severities.narrower if lost else severities.wider
     old, new = _types_text(before), _types_text(after)
     words = f"{where} was {old}, and is {new} now" if result else f"{where} took {old}, and takes {new} now"
     return SchemaChange(severity, "type", f"{field}.type", words, old, new)
@@ -279,7 +279,7 @@ class _Walk:
     def __init__(self, before: Any, after: Any, result: bool) -> None:
         self._roots = before, after
         self._result = result
-        self._verdicts = _FOR_RESULT if result else _FOR_ARGUMENTS
+        self._severities = _FOR_RESULT if result else _FOR_ARGUMENTS
         self._tasks: list[_Task] = []
         self._met: set[tuple[tuple[int, ...], tuple[int, ...], bool]] = set()
         self._said: set[tuple[int, int, str]] = set()
@@ -386,16 +386,16 @@ class _Walk:
         own_words = before.alternatives is not None and after.alternatives is not None
         left, right = self._paired(lists[0], lists[1], steps, own_words)
         where, field = self._where(steps), f"{self._field(steps)}.anyOf"
-        verdicts = self._verdicts["type"]
+        severities = self._severities["type"]
         takes = "is" if self._result else "takes"
         for node in left:
             if not _without_any(_types(self._roots[0], node), types[1]):
                 words = f"{where} no longer {takes} {_short(node.layers and node.layers[0])}"
-                yield SchemaChange(verdicts.narrower, "alternatives", field, words, node.layers[0], None)
+                yield SchemaChange(severities.narrower, "alternatives", field, words, node.layers[0], None)
         for node in right:
             if not _without_any(_types(self._roots[1], node), types[0]):
                 words = f"{where} now also {takes} {_short(node.layers and node.layers[0])}"
-                yield SchemaChange(verdicts.wider, "alternatives", field, words, None, node.layers[0])
+                yield SchemaChange(severities.wider, "alternatives", field, words, None, node.layers[0])
 
     def _paired(
         self, left: list[_Node], right: list[_Node], steps: tuple[str, ...], own_words: bool
@@ -426,19 +426,19 @@ class _Walk:
             return
         where, field = self._where(task.steps), f"{self._field(task.steps)}.{keyword}"
         takes = "is" if self._result else "takes"
-        verdicts = self._verdicts["type"]
+        severities = self._severities["type"]
         shown = None if old is None else [*old.values()], None if new is None else [*new.values()]
         if old is None:
-            words, severity = f"{where} now {takes} only {_listed(new or {})}", verdicts.narrower
+            words, severity = f"{where} now {takes} only {_listed(new or {})}", severities.narrower
         elif new is None:
-            words, severity = f"{where} now {takes} more than {_listed(old)}", verdicts.wider
+            words, severity = f"{where} now {takes} more than {_listed(old)}", severities.wider
         else:
             gone = {key: each for key, each in old.items() if key not in new}
             come = {key: each for key, each in new.items() if key not in old}
             parts = [f"no longer {takes} {_listed(gone)}"] if gone else []
             parts += [f"now also {takes} {_listed(come)}"] if come else []
             words = f"{where} {', and '.join(parts)}"
-            severity = BREAKING if gone and come else verdicts.narrower if gone else verdicts.wider
+            severity = BREAKING if gone and come else severities.narrower if gone else severities.wider
         yield SchemaChange(severity, "choices", field, words, *shown)
 
     def _compared_members(self, task: _Task) -> Iterator[SchemaChange]:
@@ -467,13 +467,13 @@ class _Walk:
                 yield _need(self._where(steps), self._field(steps), needed_now, result=self._result)
 
     def _compared_bounds(self, task: _Task) -> Iterator[SchemaChange]:
-        where, field, verdicts = self._where(task.steps), self._field(task.steps), self._verdicts["bound"]
+        where, field, severities = self._where(task.steps), self._field(task.steps), self._severities["bound"]
         for keyword, old, new in self._differing(task, (*_LOWER, *_UPPER)):
             if not all(each is None or is_number(each) for each in (old, new)):
                 yield self._unjudged(where, field, keyword, old, new)
                 continue
             narrower = old is None or (new is not None and (new > old if keyword in _LOWER else new < old))
-            severity = verdicts.narrower if narrower else verdicts.wider
+            severity = severities.narrower if narrower else severities.wider
             was, now = ("was", "is") if self._result else ("took", "takes")
             words = f"{where} {was} {_bound_text(keyword, old)}, and {now} {_bound_text(keyword, new)} now"
             yield SchemaChange(severity, "bound", f"{field}.{keyword}", words, old, new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple
 
 from mcphost.json_values import KeyPath, as_dict, as_text, canonical, is_number
 from mcphost.protocol.display import show_line
@@ -11,7 +11,6 @@ from mcphost.protocol.json_paths import JsonPath
 from mcphost.redaction import MASK, fits_masked
 
 Matching = Literal["exact", "arguments", "order"]
-MATCHINGS: Final[tuple[Matching, ...]] = get_args(Matching)
 
 VOLATILE: Final = frozenset({
     "_meta", "capabilities", "clientInfo", "cursor", "inputResponses", "progressToken", "protocolVersion",

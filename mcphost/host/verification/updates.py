@@ -6,21 +6,19 @@ import json
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from mcphost.config.calls import CallsFile, ExpectedResult
 from mcphost.config.files import read_regular
 from mcphost.config.state import file_version, replace_file
 from mcphost.errors import ConfigError, NotDone, ServerError
 from mcphost.host.recordings.recording import LISTED
+from mcphost.host.traffic.file import IMPORT_BYTES
 from mcphost.host.verification.answers import ABSENT, aligned, containers, masks, without_envelope
 from mcphost.host.verification.cases import CaseReport, Pages, RecordedCase, SavedCase, item_name
 from mcphost.json_values import as_dict, as_list
 from mcphost.protocol.models.base import ENVELOPE
 from mcphost.redaction import MASK, Mask, fits_masked, masked_value, redacted
-
-MOST_BYTES: Final = 1 << 30
-"""Bytes of a recording that can be updated."""
 
 Change = tuple[str | int | None, str, Any]
 """The id of a request, the member ``result`` or ``error``, and its new value."""
@@ -125,7 +123,7 @@ def update_recording(path: Path, reports: Sequence[CaseReport], mask: Mask, vers
         raise ConfigError("is a link, which mcphost does not follow to write; name the file itself", path=path)
     if file_version(path) != version:
         raise ConfigError("has changed since it was read; run the test again", path=path)
-    content = read_regular(path, MOST_BYTES)
+    content = read_regular(path, IMPORT_BYTES)
     replace_file(path, updated(content, changes_of(reports), mask), mode=stat.S_IMODE(path.stat().st_mode))
 
 
