@@ -365,11 +365,11 @@ class Shim:
         while self._move_unseen(name, source, target) and (data := read(source)):
             self._passed += 1
             self._writing.add(name)
+            if observer is not None:
+                observer.take(name, data)  # before the answer to it can be read
             if not write_all(target, data):
                 return False
             self._writing.discard(name)
-            if observer is not None:
-                observer.take(name, data)
         return True
 
     def _move_unseen(self, name: str, source: int, target: int) -> bool:

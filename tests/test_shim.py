@@ -52,6 +52,27 @@ def test_what_has_room_is_written_at_once_and_in_its_order() -> None:
         assert stream.read() == b"first" + bytes(1 << 20) + b"last"
 
 
+def test_a_copy_is_taken_before_the_server_can_answer() -> None:
+    """Else a recording has the answer before its request."""
+    source, target = os.pipe(), os.pipe()
+    os.write(source[1], b"request")
+    os.close(source[1])
+    came_early = []
+
+    class Watcher:
+        full = False
+
+        def take(self, name: str, data: bytes) -> None:
+            came_early.append(bool(select.select([target[0]], [], [], 0)[0]))
+
+    shim = Shim([])
+    shim.observer = Watcher()  # type: ignore[assignment]
+    assert shim.pass_on("agent", source[0], target[1])
+    assert (came_early, os.read(target[0], 99)) == ([False], b"request")
+    for descriptor in (source[0], *target):
+        os.close(descriptor)
+
+
 @pytest.mark.parametrize("words", [["--name"], ["--nmae", "x", "--", "cat"], ["cat"], ["--"], ["--help"]])
 def test_wrong_usage_is_left_to_the_parser(words: list[str]) -> None:
     assert options_of(words, tuple(fast_options("tap"))) is None
