@@ -57,7 +57,8 @@ _OAUTH_MEMBER: Final = "|".join(name.replace("_", "_?") for name in sorted(OAUTH
 # Texts: the module `re` compiles them when they are first needed, which is after the first frame.
 _CREDENTIALS: Final = (
     r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{8,}",
-    rf"""(?i)((?:\\?["'])(?:{_OAUTH_MEMBER}|authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])[^"'\\\s]{{3,}}""",
+    rf"""(?i)((?:\\?["'])(?:{_OAUTH_MEMBER}|authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])"""
+    r"""(?:[\w-]+[ ])?[^"'\\\s]{3,}""",
     rf"(?i)([?&#](?:{'|'.join(sorted(OAUTH_SECRETS))}|code|session_?id)=)[^&#\s\"'<>\\]{{8,}}",
     rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$",
 )

@@ -79,6 +79,7 @@ def test_headers_are_masked_in_text(name: str) -> None:
         ("client_secret expired last week, code: invalid_grant", None),
         ("tok-SECRET-1 is spent", f"{MASK} is spent"),
         ("Bearer abcdefgh ended", f"Bearer {MASK} ended"),
+        ('{"Authorization": "Token abc"}', f'{{"Authorization": "{MASK}"}}'),
         ("access_token=abc&scope=read", f"access_token={MASK}&scope=read"),
         ("password = hunter, token: ab-cd", f"password = {MASK}, token: {MASK}"),
         ('{"refresh_token": "abc-def"}', f'{{"refresh_token": "{MASK}"}}'),

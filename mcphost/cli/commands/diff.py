@@ -24,13 +24,14 @@ from mcphost.host.comparison.findings import SurfaceFinding, calls_for_attention
 from mcphost.host.comparison.lock_file import open_lock
 from mcphost.host.comparison.severity import BREAKING, REVIEW
 from mcphost.host.comparison.sides import EraName, in_era
-from mcphost.host.comparison.surface import Surface, surface_of_recording
+from mcphost.host.comparison.surface import Surface, as_kept, surface_of_recording
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.redaction import safe_command
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.host.recordings.recording import RecordedSession
 
 _ERA: Final = re.compile(r"(?P<server>.+)@(?P<era>legacy|modern)", re.DOTALL)
 
@@ -50,6 +51,8 @@ class _Side:
     """The name in the host, once it is chosen."""
     entry: str = ""
     problems: tuple[str, ...] = field(default=())
+    sessions: Mapping[str, RecordedSession] = field(default_factory=dict)
+    """Of a recording, by server."""
 
     @property
     def label(self) -> str:
@@ -118,12 +121,14 @@ def _file_of(word: str) -> tuple[Path, str] | None:
 
 
 def _in_file(word: str, path: Path, server: str) -> _Side:
-    surfaces, problems = (_of_lock(path), ()) if _is_lock(path) else _of_recording(path)
+    surfaces, problems, sessions = (_of_lock(path), (), {}) if _is_lock(path) else _of_recording(path)
     if server and server not in surfaces:
         raise ConfigError(f"has no server {show_line(server)}; it has: {_names(surfaces)}", path=path)
     if not surfaces:
         raise ConfigError("holds no server", path=path)
-    return _Side(word, {server: surfaces[server]} if server else surfaces, problems=problems)
+    if server:
+        surfaces = {server: surfaces[server]}
+    return _Side(word, surfaces, problems=problems, sessions={name: sessions[name] for name in surfaces if sessions})
 
 
 def _is_lock(path: Path) -> bool:
@@ -138,7 +143,7 @@ def _of_lock(path: Path) -> Surfaces:
     return {name: surface for name in lock.servers if (surface := lock.surface(name)) is not None}
 
 
-def _of_recording(path: Path) -> tuple[Surfaces, tuple[str, ...]]:
+def _of_recording(path: Path) -> tuple[Surfaces, tuple[str, ...], Mapping[str, RecordedSession]]:
     from mcphost.host.recordings.reading import read_recording  # late: few runs read one
 
     try:
@@ -146,11 +151,9 @@ def _of_recording(path: Path) -> tuple[Surfaces, tuple[str, ...]]:
     except NotDone as error:
         raise ConfigError(str(error)) from None
     identities = recording.facts.servers if recording.facts is not None else {}
-    surfaces = {
-        session.server: surface_of_recording(session, session.server, identities.get(session.server, ""))
-        for session in recording.sessions
-    }
-    return surfaces, recording.problems
+    sessions = {session.server: session for session in recording.sessions}
+    surfaces = {name: surface_of_recording(each, name, identities.get(name, "")) for name, each in sessions.items()}
+    return surfaces, recording.problems, sessions
 
 
 def _chosen(loaded: LoadedConfig, sides: Sequence[_Side]) -> tuple[Config, list[_Side]]:
@@ -171,6 +174,14 @@ def _chosen(loaded: LoadedConfig, sides: Sequence[_Side]) -> tuple[Config, list[
             config, copy = in_era(config, name, side.era)
             name = copy.server
         found.append(replace(side, server=name, entry=entry))
+        recorded = next((other.sessions for other in sides if other.sessions), {})
+        session = next(iter(recorded.values())) if len(recorded) == 1 else recorded.get(side.argument)
+        if session is not None:
+            from mcphost.host.verification.cases import as_recorded  # late: few runs read a recording
+
+            # A server may offer more to a client that can do more.
+            servers = {**config.servers, name: as_recorded(config.servers[name], session)}
+            config = config.model_copy(update={"servers": servers})
     return config, found
 
 
@@ -208,6 +219,8 @@ def _outcome(
     remarks: Sequence[str],
     mask: Callable[[str], str] = str,
 ) -> Outcome:
+    if any(side.sessions for side in sides):  # whose credentials are masked
+        surfaces = [{name: as_kept(each, mask) for name, each in known.items()} for known in surfaces]
     pairs = list(_pairs(sides, *surfaces))
     compared = [
         ServerFindings(title, [masked(each, mask) for each in _found(before, after)], "no difference")

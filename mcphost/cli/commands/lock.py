@@ -106,10 +106,13 @@ class _LockRun:
     def _compared(self, name: str, surface: Surface, mask: Mask) -> ServerFindings | None:
         before = self.lock.surface(name)
         if before is None:
-            kinds = {kind: items for kind, items in surface.kinds.items() if kind is not CatalogKind.RESOURCES}
-            count = sum(map(len, kinds.values()))
-            words = "tool, prompt or template" if count == 1 else "tools, prompts and templates"
-            new = f"new in the lock, with {count} {words}"
+            kinds = (kind for kind in CatalogKind if kind is not CatalogKind.RESOURCES)
+            counts = [
+                f"{len(items)} {kind.value.removesuffix('s') if len(items) == 1 else kind.value}"
+                for kind in kinds
+                if (items := surface.kinds.get(kind))
+            ]
+            new = f"new in the lock, with {', '.join(counts) or 'no tools'}"
             return None if self.options.check else ServerFindings(name, (), new)
         found = compare_surfaces(before, surface)
         return ServerFindings(name, [masked(each, mask) for each in found], "as locked")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config.surface_lock import safe_identity, writable
@@ -14,6 +14,7 @@ from mcphost.json_values import as_dict, as_list, as_text, canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
 from mcphost.protocol.models.base import digest_of, without_volatile
+from mcphost.redaction import Mask, masked_value, redacted
 
 if TYPE_CHECKING:
     from mcphost.host.connections.connection import Connection
@@ -169,6 +170,25 @@ def surface_of_recording(session: RecordedSession, label: str, identity: str = "
         identity=identity,
         revision=session.revision,
     )
+
+
+def as_kept(surface: Surface, mask: Mask) -> Surface:
+    """The surface with what a recording of it would mask; what only a lock knows of it stays."""
+
+    def hide(text: str) -> str:
+        return redacted(text, mask)
+
+    kinds: dict[CatalogKind, SurfaceItems] = {}
+    for kind, items in surface.kinds.items():
+        kept = (
+            each if each.definition is None else SurfaceItem.of(kind, masked_value(each.definition, hide))
+            for each in items.values()
+        )
+        kinds[kind] = {each.name: each for each in kept}
+    if surface.instructions is None:
+        return replace(surface, kinds=kinds)
+    instructions = hide(surface.instructions)
+    return replace(surface, kinds=kinds, instructions=instructions, instructions_digest=text_digest(instructions))
 
 
 def capability_paths(declared: Mapping[str, Any], ignored: Container[str] = ()) -> dict[str, str]:

@@ -39,8 +39,9 @@ NORMALIZERS: Final = (
     Normalizer("uuid", "UUIDs", rf"(?i){_WORD}[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}(?![\w-])"),
     Normalizer(
         "iso-time",
-        "dates with a time of day, as in ISO 8601",
-        r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?(?!\d)",
+        "dates with a time of day, as in ISO 8601 or with - in a file name",
+        r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)?|-\d\d-\d\d(?:[-.]\d{1,9})?)"
+        r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?(?!\d)",
     ),
     Normalizer(
         "temp-path",

@@ -70,7 +70,7 @@ def test_a_lock_is_written_checked_and_brought_up_to_date(mcphost: Mcphost, offe
     assert (said.code, said.out) == (2, "")
     assert "write it with mcphost lock" in said.err
     said = mcphost(*words, "--full")
-    assert (said.code, said.out) == (0, "git: new in the lock, with 2 tools, prompts and templates\n")
+    assert (said.code, said.out) == (0, "git: new in the lock, with 1 tool, 1 prompt\n")
     written = (tmp_path / "mcphost.lock").read_bytes()
     assert (mcphost(*words, "--check").out, mcphost(*words).out) == ("git: as locked\n", "git: as locked\n")
     assert (tmp_path / "mcphost.lock").read_bytes() == written
@@ -160,6 +160,39 @@ def test_a_recording_is_a_side(mcphost: Mcphost, lock: Any, tmp_path: Path) -> N
     found = mcphost("diff", lock("a.lock", git=LOG), str(recording))
     assert found.code == 1, found.err
     assert "breaking  argument count is now required" in found.out
+
+
+def test_a_server_is_asked_as_the_recorded_client_asked(mcphost: Mcphost, tmp_path: Path) -> None:
+    """It has other tools for a client that can do more, and credentials are masked in a recording."""
+    said = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s"}}
+    log = {**LOG, "description": 'Send {"Authorization": "Bearer token"}.'}
+    exchanges = (
+        RecordedExchange("initialize", {"protocolVersion": "2025-11-25"}, seconds=0.1, result=said),
+        RecordedExchange(
+            "tools/list",
+            at=1.0,
+            seconds=0.1,
+            result={"tools": [{**log, "description": 'Send {"Authorization": "•••"}.'}]},
+        ),
+    )
+    recording = tmp_path / "s.mcp.jsonl"
+    recording.write_bytes(written(RecordedSession("s", exchanges=exchanges)))
+    script = tmp_path / "server.py"
+    script.write_text(f"""
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        more = [{{"name": "ask", "inputSchema": {{}}}}] if asked["params"]["capabilities"] else []
+        result = {said!r}
+    elif asked.get("method") == "tools/list":
+        result = {{"tools": [{log!r}, *more]}}
+    else:
+        continue
+    print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": result}}), flush=True)
+""")
+    found = mcphost("diff", str(recording), f"stdio:{sys.executable} {script}")
+    assert (found.code, found.out.partition(": ")[2]) == (0, "no difference\n"), found.err
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def test_long_texts_are_shown_around_their_difference() -> None:
     [
         ("uuid", "id 6fa459ea-ee8a-3ca4-894e-db77e160355e.", "id 16fd2706-8baf-433b-82eb-8c7fada847da."),
         ("iso-time", "at 2026-11-27T14:05:30.123Z", "at 2026-12-01 09:00:00+01:00"),
+        ("iso-time", "page-2026-11-27T16-17-34-597Z.yml", "page-2026-11-27T16-17-51-913Z.yml"),
         ("hex", "commit 9f8e7d6c5b4a39281706", "commit 0011223344556677"),
         ("port", "http://127.0.0.1:41231/mcp", "http://127.0.0.1:80/mcp"),
         ("port", "listening on port 41231", "listening on port 99"),
