@@ -34,6 +34,8 @@ from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
 VALUE: Final = 400
 """Characters of a value in its row; enter shows all."""
 
+NARROW: Final = 120
+"""Cells of a row below which a finding has no room for values beside its sentence; enter shows them."""
 
 Pair = tuple[SideObservation, SideObservation]
 
@@ -120,7 +122,9 @@ class ComparisonScreen(FramedScreen[None]):
         self.report: Comparison | None = None
         self._only_differences = False
         self._summary, self._labels = Static("", id="summary", markup=False), Static("", id="labels", markup=False)
-        self.rows = RowList[Row](row, empty="◐ opening both sides …")
+        self._marks = 1
+        """The width of the column of marks."""
+        self.rows = RowList[Row](self._row, empty="◐ opening both sides …")
 
     def compose(self) -> ComposeResult:
         title = f"Compare · {show_line(self._open.title, 140)}"
@@ -216,21 +220,28 @@ class ComparisonScreen(FramedScreen[None]):
             return
         rows = list(rows_of(self.report))
         self.rows.empty = "Nothing differs. d shows everything."
+        self._marks = max(1, *(cell_len(each.mark) for each in rows))
         self.rows.set_items([each for each in rows if each.differs] if self._only_differences else rows)
         self.call_after_refresh(self._update_labels)  # a scroll bar takes its room
 
     def _update_labels(self) -> None:
         first, second = self._open.sides
         width = self.rows.scrollable_content_region.width - cell_len(MARK)
-        self._labels.update(row(Row("", first.label, second.label), max(width, 20)))
+        self._labels.update(self._row(Row("", first.label, second.label), max(width, 20)))
+
+    def _row(self, each: Row, width: int) -> Content:
+        return row(each, width, self._marks)
 
 
-def row(each: Row, width: int) -> Content:
-    """A mark, the label and both values."""
+def row(each: Row, width: int, marks: int) -> Content:
+    """A mark in a column of ``marks`` cells, the label and both values; a narrow row of a finding is its sentence."""
     style = "bold" if each.heading else ""
     label = show_line(each.label, 200)
+    mark = Cell(each.mark, _mark_style(each), marks, marks)
+    if each.severity and width < NARROW:
+        return columns(width, [mark, Cell(f"  {label}", "", 14)])
     cells = [
-        Cell(each.mark, _mark_style(each), 8, 8),
+        mark,
         Cell(label if each.heading or not label else f"  {label}", style, 14, max(24, width * 2 // 5)),
         Cell(show_line(each.first, VALUE), style, 10),
         Cell(show_line(each.second, VALUE), style, 10),

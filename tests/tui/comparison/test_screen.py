@@ -9,8 +9,11 @@ import pytest
 from mcphost.config import ComparedServer, ServerConfig
 from mcphost.config.surface_lock import SurfaceLock
 from mcphost.host.comparison.lock_file import locked_server
+from mcphost.host.comparison.report import Row
+from mcphost.host.comparison.severity import BREAKING
 from mcphost.host.comparison.surface import surface_of
-from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen, ToolScreen
+from mcphost.tui.comparison.screen import NARROW as NARROW_ROW
+from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen, ToolScreen, row
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.palette import PaletteScreen
@@ -150,6 +153,13 @@ async def test_the_palette_compares_two_servers() -> None:
         assert screen.report.same
         await stage.shows("one with two", "They offer the same.")
         assert not any(isinstance(each, ComparedServer) for each in stage.host.config.servers.values())
+
+
+def test_a_finding_has_the_room_of_its_values_in_a_narrow_row() -> None:
+    words = "the server no longer declares resources.subscribe"
+    found = Row(words, "true", "-", differs=True, severity=BREAKING)
+    assert row(found, NARROW_ROW - 1, 8).plain.split() == ["breaking", *words.split()]
+    assert row(found, NARROW_ROW + 10, 8).plain.split() == ["breaking", *words.split(), "true", "-"]
 
 
 async def test_a_card_shows_the_changes_since_the_lock() -> None:
