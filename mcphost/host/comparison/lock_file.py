@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +14,10 @@ from mcphost.config.surface_lock import LOCK_BYTES, LockedItem, LockedServer, Su
 from mcphost.errors import ConfigError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.surface import Surface, SurfaceItem, SurfaceItems, text_digest
-from mcphost.json_values import as_dict, map_texts
+from mcphost.json_values import as_dict
 from mcphost.protocol.models.base import digest_of
 from mcphost.providers.base import estimate_tokens
+from mcphost.redaction import Mask, masked_value
 
 TABLES: Final = {
     CatalogKind.TOOLS: "tools",
@@ -101,7 +102,7 @@ def _item(kind: CatalogKind, name: str, locked: LockedItem, definition: object) 
     return SurfaceItem(name, locked.definition, locked.members, locked.arguments, locked.hints)
 
 
-def locked_server(surface: Surface, mask: Callable[[str], str], *, resources: bool) -> LockedServer:
+def locked_server(surface: Surface, mask: Mask, *, resources: bool) -> LockedServer:
     """The part of a surface that a lock keeps; resources only if that is wanted, since many servers change them."""
     tables: dict[str, Any] = {}
     for kind, items in surface.kinds.items():
@@ -119,7 +120,7 @@ def locked_server(surface: Surface, mask: Callable[[str], str], *, resources: bo
     )
 
 
-def _locked_item(kind: CatalogKind, item: SurfaceItem, mask: Callable[[str], str]) -> LockedItem:
+def _locked_item(kind: CatalogKind, item: SurfaceItem, mask: Mask) -> LockedItem:
     tokens = None
     if kind is CatalogKind.TOOLS and item.definition is not None:
         shown = [item.definition.get(member) for member in ("name", "description", "inputSchema")]
@@ -133,7 +134,7 @@ def _locked_item(kind: CatalogKind, item: SurfaceItem, mask: Callable[[str], str
     )
 
 
-def full_server(surface: Surface, mask: Callable[[str], str], *, resources: bool) -> dict[str, Any]:
+def full_server(surface: Surface, mask: Mask, *, resources: bool) -> dict[str, Any]:
     """The whole definitions of a surface. One that holds a secret is left out."""
     tables: dict[str, Any] = {}
     for kind, items in surface.kinds.items():
@@ -144,10 +145,11 @@ def full_server(surface: Surface, mask: Callable[[str], str], *, resources: bool
     return tables
 
 
-def _whole(items: SurfaceItems, mask: Callable[[str], str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _whole(items: SurfaceItems, mask: Mask) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, item in items.items():
-        if item.definition is not None and map_texts(item.definition, mask) == item.definition:
-            yield name, item.definition
+        definition = dict(item.definition or {})
+        if definition and masked_value(definition, mask) == definition:
+            yield name, definition
 
 
 def line_of(text: str, server: str, kind: CatalogKind | None, item: str) -> int:

@@ -73,6 +73,7 @@ def test_a_secret_that_a_server_repeats_is_not_written(tmp_path: Path) -> None:
     hostile = made(
         {**TOOL, "description": "hunter2", "inputSchema": {"properties": {"hunter2": {}}}, "hunter2": 1},
         {"name": "hunter2"},
+        {"name": "named", "inputSchema": {"properties": {"hunter2": {}}}},
         instructions="hunter2",
         server_info={"name": "hunter2", "version": "hunter2"},
         capabilities={"hunter2": {}},
