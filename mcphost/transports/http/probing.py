@@ -36,11 +36,11 @@ class HttpProbing:
     async def send(
         self, method: str, headers: Mapping[str, str], content: bytes | None, enough: Callable[[bytes], bool]
     ) -> ProbedAnswer:
-        """Send once; read until the end, the limit, or shortly after ``enough`` said yes to a piece of the body.
+        """Send once; read until the end, the limit, or shortly after ``enough`` is true of a piece of the body.
 
-        If it says yes to nothing, nothing of the body is read.
+        Nothing of the body is read if it is true of an empty piece. The caller bounds the time.
 
-        The caller bounds the time. Raises a TransportError.
+        Raises a TransportError.
         """
         try:
             request = self._client.build_request(method, self._url, headers=headers, content=content)
@@ -72,7 +72,9 @@ class HttpProbing:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LINGER):
                     async for piece in pieces:
-                        body += piece[: self._limit]
+                        body += piece
+                        if len(body) > self._limit:
+                            return bytes(body), False
                     return bytes(body), True
         return bytes(body), False
 
