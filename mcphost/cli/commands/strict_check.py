@@ -81,8 +81,8 @@ class JudgedEra:
 
 
 @dataclass(slots=True)
-class Wishes:
-    """The wishes of the command line."""
+class StrictCheckPlan:
+    """The eras and calls that the command line names."""
 
     eras: tuple[EraName, ...] | None
     """None: those that each server speaks."""
@@ -97,17 +97,17 @@ def run_check_strict(options: Namespace) -> int:
     if wanted not in (None, *ERA_CHOICES, "any"):  # ``check --strict --era SERVER``: the word is not an era
         options.servers, wanted = [wanted, *options.servers], "any"
     eras = None if wanted in (None, "any") else ERAS if wanted == "both" else (wanted,)
-    wishes = Wishes(eras, [_read_call(word) for word in options.call])
+    plan = StrictCheckPlan(eras, [_read_call(word) for word in options.call])
     claim_reports(options)
-    chosen = _unstarted(select_servers(options), wishes)
-    names = [name for name in chosen.names if name not in wishes.copies.values()]
-    if not wishes.calls:
-        return run_without_calls(options, chosen, lambda host: check_strictly(host, names, chosen, wishes, options))
-    tools = ", ".join(dict.fromkeys(show_line(call.tool) for call in wishes.calls))
+    chosen = _unstarted(select_servers(options), plan)
+    names = [name for name in chosen.names if name not in plan.copies.values()]
+    if not plan.calls:
+        return run_without_calls(options, chosen, lambda host: check_strictly(host, names, chosen, plan, options))
+    tools = ", ".join(dict.fromkeys(show_line(call.tool) for call in plan.calls))
     remark(f"will call {tools} on {', '.join(names)}, once in each era")
     configured = not any(map(is_ad_hoc, options.servers))
-    approver = approver_for(names[0], wishes.calls[0].tool, yes=options.yes, configured=configured)
-    return run_audited(options, chosen, approver, lambda host: check_strictly(host, names, chosen, wishes, options))
+    approver = approver_for(names[0], plan.calls[0].tool, yes=options.yes, configured=configured)
+    return run_audited(options, chosen, approver, lambda host: check_strictly(host, names, chosen, plan, options))
 
 
 def _read_call(word: str) -> NamedCall:
@@ -124,43 +124,44 @@ def _read_call(word: str) -> NamedCall:
     return NamedCall(tool, arguments)
 
 
-def _unstarted(chosen: Selection, wishes: Wishes) -> Selection:
+def _unstarted(chosen: Selection, plan: StrictCheckPlan) -> Selection:
     """The selection, in which nothing starts by itself; with copies of the servers for calls in each era."""
     config: Config = chosen.config
     servers: dict[str, ServerConfig] = {
         name: entry.model_copy(update={"start": "manual"}) for name, entry in config.servers.items()
     }
-    for name in chosen.names if wishes.calls else ():
-        for era in wishes.eras or ERAS:
+    for name in chosen.names if plan.calls else ():
+        for era in plan.eras or ERAS:
             try:
                 config, side = in_era(config, name, era)
             except ConfigError:
                 continue
-            wishes.copies[name, era] = side.server
+            plan.copies[name, era] = side.server
             servers[side.server] = config.servers[side.server]
-    names = (*chosen.names, *wishes.copies.values())
+    names = (*chosen.names, *plan.copies.values())
     return replace(chosen, config=config.model_copy(update={"servers": servers}), names=names)
 
 
 async def check_strictly(
-    host: Host, names: Sequence[str], chosen: Selection, wishes: Wishes, options: Namespace
+    host: Host, names: Sequence[str], chosen: Selection, plan: StrictCheckPlan, options: Namespace
 ) -> Outcome:
     """Look at all servers at once, make the calls one after the other, and report."""
     status, probed = StatusLine(), ProbedServers(chosen.config, values_for(chosen.config, os.environ), host.traffic)
     try:
-        found = await asyncio.gather(*(_look(host, name, probed, wishes, status) for name in names))
+        found = await asyncio.gather(*(_look(host, name, probed, plan, status) for name in names))
         for name, eras in zip(names, found, strict=True):
-            for looked in eras if wishes.calls else ():
-                await _call(host, name, looked, wishes, status)
+            for looked in eras if plan.calls else ():
+                await _call(host, name, looked, plan, status)
     finally:
         status.clear()
         await probed.aclose()
-    judged = [
-        JudgedEra(name, looked, tuple(judge(looked.seen)) if looked.seen else ())
+    shown = [
+        (name, looked)
         for name, eras in zip(names, found, strict=True)
         for looked in eras
-        if looked.seen or wishes.eras or not any(each.seen for each in eras)
+        if looked.seen or plan.eras or not any(each.seen for each in eras)
     ]
+    judged = await asyncio.to_thread(_judged, shown)
     closed = [name for name, eras in zip(names, found, strict=True) if not any(each.seen for each in eras)]
     if closed:
         await host.servers.ready(closed)  # opened as every server is, it says why it cannot be
@@ -172,11 +173,15 @@ async def check_strictly(
     return _outcome(judged, failures, options)
 
 
+def _judged(found: Sequence[tuple[str, EraSighting]]) -> list[JudgedEra]:
+    return [JudgedEra(name, looked, tuple(judge(looked.seen)) if looked.seen else ()) for name, looked in found]
+
+
 async def _look(
-    host: Host, name: str, probed: ProbedServers, wishes: Wishes, status: StatusLine
+    host: Host, name: str, probed: ProbedServers, plan: StrictCheckPlan, status: StatusLine
 ) -> Sequence[EraSighting]:
     pinned = host.config.servers[name].protocol
-    eras = wishes.eras or (ERAS if pinned == "auto" else (pinned,))
+    eras = plan.eras or (ERAS if pinned == "auto" else (pinned,))
     try:
         target = await probed.find(name)
     except ConfigError as error:
@@ -185,13 +190,13 @@ async def _look(
     return await look_at(target, eras, identity, lambda probe: status.show(f"probing {name}: {probe}"))
 
 
-async def _call(host: Host, name: str, looked: EraSighting, wishes: Wishes, status: StatusLine) -> None:
+async def _call(host: Host, name: str, looked: EraSighting, plan: StrictCheckPlan, status: StatusLine) -> None:
     """Make the calls in one era, each with consent as any other. Raises Declined, UsageError."""
-    copy = wishes.copies.get((name, looked.era))
+    copy = plan.copies.get((name, looked.era))
     if looked.seen is None or copy is None:
         return
     await host.servers.ready([copy])
-    for wanted in wishes.calls:
+    for wanted in plan.calls:
         status.show(f"calling {wanted.tool} on {name}", last=True)
         began = host.traffic.newest
         call = host.tool_calls.call(copy, wanted.tool, wanted.arguments)
