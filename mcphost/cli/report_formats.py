@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 from mcphost import __version__
 from mcphost.cli.output import StatusLine
+from mcphost.config.files import read_head
 from mcphost.config.state import replace_file
 from mcphost.errors import ConfigError, UsageError
-from mcphost.posix import NotRegularError, open_regular
 from mcphost.protocol.display import show, show_line
 
 CaseOutcome = Literal["passed", "failed", "warning", "note", "skipped", "error"]
@@ -253,17 +253,9 @@ def claim_report(path: str | None) -> None:
     if not file.parent.is_dir():
         raise ConfigError(f"the folder {file.parent} does not exist; create it, or name another", path=file)
     try:
-        handle = open_regular(file)
-        try:
-            head = os.read(handle, _HEAD_BYTES)
-        finally:
-            os.close(handle)
+        head = read_head(file, _HEAD_BYTES)
     except FileNotFoundError:
         return
-    except NotRegularError:
-        raise ConfigError("is not a regular file; name another for the report", path=file) from None
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path=file) from None
     if not _REPORT.match(head):
         raise ConfigError("holds something else than a report, so it is not replaced; name another file", path=file)
 

@@ -41,6 +41,22 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     return content
 
 
+def read_head(path: Path, size: int) -> bytes:
+    """Return the first bytes of a regular file. Raises ConfigError, or FileNotFoundError if there is no file."""
+    try:
+        handle = open_regular(path)
+        try:
+            return os.read(handle, size)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        raise
+    except NotRegularError:
+        raise ConfigError("is not a regular file; name another", path=path) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
+
+
 def text_of(content: bytes) -> str:
     """Decode UTF-8, without the byte order mark that some editors write. Raises UnicodeDecodeError."""
     return content.decode("utf-8-sig")

@@ -18,6 +18,7 @@ from mcphost.cli.run import finish
 from mcphost.cli.surface_reports import ServerFindings, cases_of, write_surface_reports
 from mcphost.composition import Selection, is_ad_hoc, select
 from mcphost.config import Config, LoadedConfig
+from mcphost.config.files import read_head
 from mcphost.errors import ConfigError, McphostError, NotDone, UsageError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.findings import SurfaceFinding, calls_for_attention, compare_surfaces, masked
@@ -133,9 +134,7 @@ def _in_file(word: str, path: Path, server: str) -> _Side:
 
 def _is_lock(path: Path) -> bool:
     """True for TOML with comments or keys; a recording begins with an object, or a list."""
-    with path.open("rb") as file:
-        head = file.read(4096).lstrip()
-    return not head.startswith((b"{", b"["))
+    return not read_head(path, 4096).lstrip().startswith((b"{", b"["))
 
 
 def _of_lock(path: Path) -> Surfaces:
