@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 from mcphost.errors import CapabilityMissing, McphostError, PeerError, RequestTimeout, ServerError
 from mcphost.json_values import as_dict, texts_in
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import enumerated
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, offers
 from mcphost.protocol.lifecycle.session import ModernRules
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response
@@ -78,8 +79,7 @@ class ChangeFilter:
         return ChangeFilter(self.lists - other.lists, self.resources - other.resources, self.tasks - other.tasks)
 
     def __str__(self) -> str:
-        *kinds, last = sorted(self.lists) or [""]
-        lists = f"the lists of {', '.join(kinds)}{' and ' if kinds else ''}{last}" if last else ""
+        lists = f"the lists of {enumerated(sorted(self.lists))}" if self.lists else ""
         return ", ".join(
             filter(None, (lists, *sorted(self.resources), *(f"task {each}" for each in sorted(self.tasks))))
         )

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from mcphost.errors import McphostError
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import enumerated
 
 _TERM: Final = re.compile(r'(-?)(?:([a-z]+)(:|>=|<=|=|>|<))?("[^"]*"?|\S*)\s*', re.IGNORECASE)
 
@@ -117,8 +118,3 @@ def call_numbers(sign: str, value: str, *, compared: str) -> Callable[[int | Non
         raise FilterError(f"A call is a number, as in call:12, or call:* for any call; {value} is neither.")
     calls = {int(number) for number in numbers}
     return lambda call: call in calls
-
-
-def enumerated(names: list[str]) -> str:
-    """``a, b and c``."""
-    return f"{', '.join(names[:-1])} and {names[-1]}"

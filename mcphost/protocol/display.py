@@ -12,6 +12,7 @@ import re
 import textwrap
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterable
 
 MARKS_PER_BASE = 4
 """Combining marks kept after one base character; real writing needs three, more overprint other lines."""
@@ -83,6 +84,12 @@ def unindented(description: str) -> str:
 def show_name(name: object, limit: int = 200) -> str:
     """An untrusted name, or another JSON value, as JSON on one line: the quotes set it apart from mcphost's words."""
     return show_line(json.dumps(name, ensure_ascii=False), limit)
+
+
+def enumerated(names: Iterable[str]) -> str:
+    """``a, b and c``; empty for nothing."""
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def readable_label(label: str) -> str:

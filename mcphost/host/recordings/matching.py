@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from mcphost.json_values import KeyPath, as_dict, as_text, canonical, is_number
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import enumerated, show_line
 from mcphost.protocol.json_paths import JsonPath
 from mcphost.redaction import MASK, fits_masked
 
@@ -199,8 +199,7 @@ def listed(names: Iterable[str]) -> str:
     shown = [show_line(name, SHOWN_CHARACTERS) for name in names]
     if len(shown) > SHOWN_NAMES:
         shown = [*shown[:SHOWN_NAMES], f"{len(shown) - SHOWN_NAMES} more"]
-    *first, last = shown
-    return f"{', '.join(first)} and {last}" if first else last
+    return enumerated(shown)
 
 
 def _key(method: str, params: Mapping[str, Any]) -> str:

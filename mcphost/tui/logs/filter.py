@@ -11,13 +11,13 @@ from mcphost.host.filter_terms import (
     FilterLanguage,
     any_like,
     call_numbers,
-    enumerated,
     listed,
     one_of,
     split_terms,
 )
 from mcphost.host.logs import LogRecord, LogSource
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import enumerated
 from mcphost.protocol.models.logging import LogLevel
 
 __all__ = ["EXAMPLES", "OWN_NAME", "FilterError", "LogFilter", "parse_filter"]
