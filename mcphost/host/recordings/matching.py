@@ -188,6 +188,12 @@ def described(method: str, params: Mapping[str, Any]) -> str:
     return show_line(_subject(method, params) + (f" {{{members}}}" if members else ""), SHOWN_CHARACTERS)
 
 
+def titled(method: str, params: Mapping[str, Any]) -> str:
+    """The method, and the request in a few words where those say more."""
+    words = described(method, params)
+    return words if words == method else f"{method} {words}"
+
+
 def _subject(method: str, params: Mapping[str, Any]) -> str:
     subject = params.get(_SUBJECTS.get(method, ""))
     ref = as_dict(subject)

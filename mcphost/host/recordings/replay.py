@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from mcphost.host.endpoint.translation import Translation, of_this_leg, without
-from mcphost.host.recordings.matching import ExchangeSequence, described, differing_names, fits, listed
+from mcphost.host.recordings.matching import ExchangeSequence, differing_names, fits, listed, titled
 from mcphost.host.recordings.recording import LISTED, RecordedEvent, RecordedExchange, RecordedWalk
 from mcphost.host.recordings.replayed_server import PLAYED, ReplayedServer
 from mcphost.json_values import as_dict, as_text, is_number
@@ -145,7 +145,7 @@ class ReplayedContent(ServedContent):
             return
         words = self.server.index.miss(request.method, request.params, nearest=options.names_nearest)
         self.server.counts["missed"] += 1
-        self.server.report(f"{request.method} {described(request.method, request.params)}: {words}")
+        self.server.report(f"{titled(request.method, request.params)}: {words}")
         if options.names_nearest:
             refuse(request, words, code, data)
         else:
@@ -342,9 +342,8 @@ class _Playback:
 
     def _stop(self, words: str) -> None:
         """End where the recording does not say how the server goes on."""
-        method, params = self._request.method, self._request.params
         self._server.counts["differing"] += 1
-        self._server.report(f"{method} {described(method, params)}: {words}")
+        self._server.report(f"{titled(self._request.method, self._request.params)}: {words}")
         refuse(self._request, words, ErrorCode.INTERNAL_ERROR)
 
     def _end(self) -> None:
@@ -361,8 +360,8 @@ class _Playback:
             return
         else:
             self._server.counts["unanswered"] += 1
-            words = described(method, self._request.params)
-            self._server.report(f"{method} {words}: the recording holds no answer, so none comes.")
+            words = titled(method, self._request.params)
+            self._server.report(f"{words}: the recording holds no answer, so none comes.")
         self._server.counts["served"] += 1
         self._content.pass_by(self._place)
 

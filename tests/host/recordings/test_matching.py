@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.recordings.matching import ExchangeIndex, ExchangeSequence, Matching, fits
+from mcphost.host.recordings.matching import ExchangeIndex, ExchangeSequence, Matching, fits, titled
 from mcphost.protocol.json_paths import JsonPath
 from mcphost.redaction import MASK
 
@@ -143,3 +143,8 @@ def test_an_answered_exchange_comes_before_one_without_an_answer() -> None:
     sequence = ExchangeSequence(ExchangeIndex(calls, unanswered={0}))
     assert sequence.take(*calls[0]) == (1, False)
     assert sequence.take(*calls[0]) == (1, True)
+
+
+def test_a_request_without_a_subject_is_titled_by_its_method() -> None:
+    assert titled("tools/list", {}) == "tools/list"
+    assert titled("tools/call", {"name": "add", "arguments": {"a": 1}}) == "tools/call add {a: 1}"
