@@ -30,9 +30,10 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.schema_changes import SchemaChange, argument_changes, schema_changes
 from mcphost.host.comparison.severity import BREAKING, NOTE, REVIEW, ChangeSeverity
 from mcphost.host.comparison.surface import ERA_BOUND, HINTS, Surface, SurfaceItem, SurfaceItems
-from mcphost.json_values import as_dict, canonical, dicts_in, map_texts
+from mcphost.json_values import as_dict, canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+from mcphost.redaction import Mask, masked_value
 
 ALIKE: Final = 0.8
 """The share of a definition from which a new tool looks like one that is gone."""
@@ -515,13 +516,13 @@ def _together_line(members: Sequence[SurfaceFinding]) -> str:
     return f"  {members[0].severity.value:8}  {len(names)} are {how}: {', '.join(names[:NAMED])}{more}"
 
 
-def masked(finding: SurfaceFinding, mask: Callable[[str], str]) -> SurfaceFinding:
+def masked(finding: SurfaceFinding, mask: Mask) -> SurfaceFinding:
     """The finding without secrets that a server wrote into its definitions."""
     return replace(
         finding,
         item=mask(finding.item),
         field=mask(finding.field),
         words=mask(finding.words),
-        before=map_texts(finding.before, mask),
-        after=map_texts(finding.after, mask),
+        before=masked_value(finding.before, mask),
+        after=masked_value(finding.after, mask),
     )

@@ -367,8 +367,9 @@ def test_findings_are_listed_by_item_and_severity() -> None:
 
 
 def test_a_secret_in_a_definition_is_in_no_finding() -> None:
-    (found,) = compare_surfaces(made(), with_tool("description", "The key is hunter2."))
-    assert "hunter2" not in str(masked(found, lambda text: text.replace("hunter2", "•••")).as_object())
+    text, name = with_tool("description", "The key is hunter2."), with_tool("_meta", {"x": {"hunter2": 1}})
+    for found in (*compare_surfaces(made(), text), *compare_surfaces(made(), name)):
+        assert "hunter2" not in str(masked(found, lambda text: text.replace("hunter2", "•••")).as_object())
 
 
 def test_hostile_names_make_no_sentences_of_their_own() -> None:
