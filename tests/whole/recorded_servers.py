@@ -189,8 +189,14 @@ SERVERS: Mapping[str, Recorded] = {
         [("git_status", {"path": "{folder}"}), ("git_log", {"path": "{folder}", "maxCount": 1})],
     ),
     "playwright": Recorded(
-        lambda _: _node(
-            ".bin/playwright-mcp", "--headless", "--no-sandbox", "--executable-path", CHROMIUM, "--isolated"
+        lambda folder: _node(
+            ".bin/playwright-mcp",
+            "--headless",
+            "--no-sandbox",
+            "--executable-path",
+            CHROMIUM,
+            "--isolated",
+            f"--output-dir={folder}",
         ),
         [("browser_navigate", {"url": PAGE}), ("browser_snapshot", {}), ("browser_close", {})],
         changes=True,

@@ -163,7 +163,7 @@ def test_a_recording_is_a_side(mcphost: Mcphost, lock: Any, tmp_path: Path) -> N
 
 
 def test_a_server_is_asked_as_the_recorded_client_asked(mcphost: Mcphost, tmp_path: Path) -> None:
-    """It has other tools for a client that can do more, and credentials are masked in a recording."""
+    """Servers have more tools for clients that declare more, and a recording masks credentials."""
     said = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s"}}
     log = {**LOG, "description": 'Send {"Authorization": "Bearer token"}.'}
     exchanges = (
