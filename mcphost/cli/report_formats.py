@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from mcphost import __version__
 from mcphost.cli.output import StatusLine
-from mcphost.config.files import read_head
+from mcphost.config.files import read_head, require_folder
 from mcphost.config.state import replace_file
 from mcphost.errors import ConfigError, UsageError
 from mcphost.protocol.display import show, show_line
@@ -250,8 +250,7 @@ def claim_report(path: str | None) -> None:
     if path is None:
         return
     file = Path(path)
-    if not file.parent.is_dir():
-        raise ConfigError(f"the folder {file.parent} does not exist; create it, or name another", path=file)
+    require_folder(file)
     try:
         head = read_head(file, _HEAD_BYTES)
     except FileNotFoundError:

@@ -57,6 +57,12 @@ def read_head(path: Path, size: int) -> bytes:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
 
 
+def require_folder(path: Path) -> None:
+    """Raise ConfigError where the folder of a file that is to be written does not exist."""
+    if not path.parent.is_dir():
+        raise ConfigError(f"the folder {path.parent} does not exist; create it, or name another", path=path)
+
+
 def text_of(content: bytes) -> str:
     """Decode UTF-8, without the byte order mark that some editors write. Raises UnicodeDecodeError."""
     return content.decode("utf-8-sig")

@@ -14,6 +14,7 @@ from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, json_text
 from mcphost.cli.preparation import run_without_calls, select_servers
 from mcphost.cli.report_formats import ReportedCase, claim_reports
 from mcphost.cli.surface_reports import ServerFindings, cases_of, write_surface_reports
+from mcphost.config.files import require_folder
 from mcphost.config.state import folder_locked
 from mcphost.config.surface_lock import LOCK_FILE, SurfaceLock, lock_text
 from mcphost.errors import ConfigError, McphostError, UsageError
@@ -43,16 +44,22 @@ def run_lock(options: Namespace) -> int:
     claim_reports(options)
     chosen = select_servers(options, ignores_lock=True)
     path = Path(options.file or chosen.config.policy.lock or LOCK_FILE)
-    if not path.parent.is_dir():
-        raise ConfigError(f"the folder {path.parent} does not exist; create it, or name another", path=path)
-    try:
-        lock = open_lock(path)
-    except FileNotFoundError:
-        if options.check:
-            raise ConfigError("there is no such lock; write it with mcphost lock", path=path) from None
-        lock = Lock(path, SurfaceLock(version=1), {})
-    run = _LockRun(options, lock, chosen.names, chosen.broken)
+    require_folder(path)
+    if (lock := _opened(path)) is None and options.check:
+        raise ConfigError("there is no such lock; write it with mcphost lock", path=path)
+    run = _LockRun(options, lock or _new_lock(path), chosen.names, chosen.broken)
     return run_without_calls(options, chosen, run.work)
+
+
+def _opened(path: Path) -> Lock | None:
+    try:
+        return open_lock(path)
+    except FileNotFoundError:
+        return None
+
+
+def _new_lock(path: Path) -> Lock:
+    return Lock(path, SurfaceLock(version=1), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +144,7 @@ class _LockRun:
             return []
         path = self.lock.path.resolve()
         with folder_locked(path):
-            try:
-                lock = open_lock(path)
-            except FileNotFoundError:
-                lock = Lock(path, SurfaceLock(version=1), {})
+            lock = _opened(path) or _new_lock(path)
             servers, full = dict(lock.content.servers), dict(lock.full)
             for name, surface in known.items():
                 before = servers.get(name)
