@@ -507,11 +507,11 @@ def with_newline(text: str) -> str:
 
 def _validation_remarks(running: ToolCall) -> Sequence[str]:
     """Sentences on how the structured content fits the output schema."""
-    verdict = running.validity
-    if verdict is None:
+    validity = running.validity
+    if validity is None:
         return ()
-    notes = (f"structured content: {verdict.note}",) if verdict.note else ()
-    mismatches = (f"{problem.path or 'structured content'}: {problem.message}" for problem in verdict.problems)
+    notes = (f"structured content: {validity.note}",) if validity.note else ()
+    mismatches = (f"{problem.path or 'structured content'}: {problem.message}" for problem in validity.problems)
     return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
