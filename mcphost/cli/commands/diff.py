@@ -134,6 +134,8 @@ def _in_file(word: str, path: Path, server: str) -> _Side:
 
 def _is_lock(path: Path) -> bool:
     """True for TOML with comments or keys; a recording begins with an object, or a list."""
+    if path.suffix in (".json", ".jsonl"):
+        return False
     return not read_head(path, 4096).lstrip().startswith((b"{", b"["))
 
 

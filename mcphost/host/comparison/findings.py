@@ -156,7 +156,8 @@ def _server_findings(before: Surface, after: Surface, across: bool) -> Iterator[
         words = f"the server's version was {versions[0]}, and is {versions[1]} now"
         yield found(NOTE, "server-version", "version", words, before.version, after.version)
     if before.revision != after.revision and not across:
-        words = f"the protocol revision was {before.revision or 'unknown'}, and is {after.revision or 'unknown'} now"
+        revisions = [show_line(each.revision, NAME) or "unknown" for each in (before, after)]
+        words = f"the protocol revision was {revisions[0]}, and is {revisions[1]} now"
         yield found(NOTE, "revision", "revision", words, before.revision, after.revision)
     yield from _capability_findings(before, after, across, found)
     if before.instructions_digest != after.instructions_digest:

@@ -76,7 +76,8 @@ _FOR_RESULT: Final = {"type": _Verdicts(NOTE, BREAKING), "bound": _Verdicts(NOTE
 
 def schema_changes(before: Any, after: Any, *, result: bool = False) -> list[SchemaChange]:
     """The changes between two schemas of arguments, or of a ``result``."""
-    return list(_Walk(before, after, result).changes())
+    changes = _Walk(before, after, result).changes()
+    return list({(each.field, each.words): each for each in changes}.values())  # alternatives share their place
 
 
 def arguments_of(schema: Any) -> dict[str, str]:
@@ -134,7 +135,7 @@ _ANY: Final = "anything"
 
 
 def _types_text(types: _Types) -> str:
-    return _ANY if types is None else " or ".join(sorted(types, key=lambda each: (each == "null", each)))
+    return _ANY if types is None else show_line(" or ".join(sorted(types, key=lambda each: (each == "null", each))))
 
 
 def _accepts(types: _Types, each: str) -> bool:

@@ -376,3 +376,7 @@ def test_hostile_names_make_no_sentences_of_their_own() -> None:
     hostile = made(offered={CatalogKind.TOOLS: [{"name": "x\n  breaking  all is well\x1b[2J\u202e"}]})
     assert all(each.words.isprintable() for each in compare_surfaces(made(), hostile))
     assert len(findings_text(compare_surfaces(made(offered={CatalogKind.TOOLS: []}), hostile)).splitlines()) == 2
+
+
+def test_a_hostile_revision_is_safe_in_a_sentence() -> None:
+    assert all(each.words.isprintable() for each in compare_surfaces(made(), made(revision="x\n::error::y\x1b[2J")))

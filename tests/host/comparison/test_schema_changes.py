@@ -151,6 +151,18 @@ def test_names_of_arguments_are_safe_in_sentences() -> None:
     assert change.words.isprintable()
 
 
+def test_types_are_safe_in_sentences() -> None:
+    (change,) = schema_changes(of({"type": "x\n::error::y\x1b[2J\u202e"}), of({"type": "string"}))
+    assert change.words.isprintable()
+
+
+def test_the_same_change_of_two_alternatives_is_said_once() -> None:
+    before, after = (
+        of({"anyOf": [{"type": kind, "properties": new} for kind in ("object", "array")]}) for new in ({}, {"b": {}})
+    )
+    assert [each.words for each in schema_changes(before, after)] == ["argument a.b is new, and optional"]
+
+
 def test_arguments_are_compared_by_name_type_and_need() -> None:
     before = arguments_of(of({"type": "integer"}, required=["a"]))
     assert before == {"a": "integer, required"}
