@@ -14,7 +14,7 @@ from mcphost.cli.run import in_host, traffic_target
 from mcphost.cli.server_request_reports import FormReporter, SamplingReporter, UrlElicitationReporter
 from mcphost.cli.settings import find, read_settings, users_settings
 from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
-from mcphost.config import LoadedConfig, state_folder
+from mcphost.config import LoadedConfig, Values, state_folder
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver, DeclineAll
@@ -88,7 +88,7 @@ def run_with_answers(
         return work(host)
 
     roots = read_roots(options.root)
-    more = {"answers": approver.answers | answers, "roots": roots, "open_url": open_page, "prefetch": prefetch}
+    more: dict[str, Any] = {"answers": approver.answers | answers, "roots": roots, "open_url": open_page, "prefetch": prefetch}
     return run_audited(options, chosen, approver, with_reports, **more)
 
 
@@ -97,22 +97,32 @@ def run_audited(
     chosen: Selection,
     approver: Approver | None,
     work: Callable[[Host], Awaitable[Outcome]],
+    *,
+    values: Values | None = None,
     **more: Any,
 ) -> int:
-    """Run ``work`` with an audit log and the state folder. ``approver`` is None where nothing needs approval."""
-    values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
+    """Run ``work`` with an audit log and the state folder. ``approver`` is None where nothing needs approval.
+
+    ``values`` are those of work that resolves references itself, so that the host masks its secrets, too.
+    """
+    values, state = values or values_for(chosen.config, os.environ), state_folder(os.environ)
     asks, traffic = approver or DeclineAll("nothing is called here"), traffic_target(options)
     kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_target": traffic}
     parts = dependencies(asks, values, **kept, begin_sign_ins=False, **{"prefetch": False, **more})
     return in_host(chosen.config, parts, work)
 
 
-def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Host], Awaitable[Outcome]]) -> int:
-    """Run ``work`` without audit log and state folder, so that it works where nothing can be written."""
-    values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
+def run_without_calls(
+    options: Namespace,
+    chosen: Selection,
+    work: Callable[[Host], Awaitable[Outcome]],
+    *,
+    values: Values | None = None,
+) -> int:
+    """As `run_audited`, without audit log and state folder, so that it works where nothing can be written."""
     parts = dependencies(
-        nobody,
-        values,
+        DeclineAll("nothing is called here"),
+        values or values_for(chosen.config, os.environ),
         refused=chosen.broken,
         traffic_target=traffic_target(options),
         begin_sign_ins=False,

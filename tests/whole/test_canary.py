@@ -154,6 +154,21 @@ def test_neither_locks_nor_reports_of_changes_hold_a_secret(
 
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
+def test_neither_probes_nor_their_findings_hold_a_secret(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    files = {"--junit": "junit.xml", "--sarif": "sarif.json", "--traffic": "traffic.jsonl"}
+    with planted(tmp_path, serve=partial(telling, defines=True)) as config:
+        words = ["check", "--strict", "--era", "legacy", "program", "--json", "--rules", "--config", str(config)]
+        main([*words, *(word for option, file in files.items() for word in (option, str(tmp_path / file)))])
+    said = b"".join(capfdbinary.readouterr())
+    assert {path.name for path in written(tmp_path)} >= {*files.values()}
+    assert "\\u2022" in (tmp_path / "traffic.jsonl").read_text()
+    assert caught(tmp_path, said) == []
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04")
 async def test_what_the_screen_shows_and_leaves_behind_holds_no_secret(tmp_path: Path) -> None:
     """Two calls that go wrong, log, traffic and cards, what y copies of them, and each frame and line behind."""
     seen: list[str] = []

@@ -28,9 +28,11 @@ from mcphost.host.server_rules.judging import RuleFinding, judge
 from mcphost.host.server_rules.requirements import requirements
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+from mcphost.redaction import Mask, redacted
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.host.server_rules.sighting import Sighting
 
 SHOWN: Final = ("failed", "warning")
 """The outcomes that are findings."""
@@ -101,13 +103,22 @@ def run_check_strict(options: Namespace) -> int:
     claim_reports(options)
     chosen = _unstarted(select_servers(options), plan)
     names = [name for name in chosen.names if name not in plan.copies.values()]
+    values = values_for(chosen.config, os.environ)
+
+    async def work(host: Host) -> Outcome:
+        probed = ProbedServers(chosen.config, values, host.traffic)
+        try:
+            return await check_strictly(host, names, chosen, plan, options, probed, values.mask)
+        finally:
+            await probed.aclose()
+
     if not plan.calls:
-        return run_without_calls(options, chosen, lambda host: check_strictly(host, names, chosen, plan, options))
+        return run_without_calls(options, chosen, work, values=values)
     tools = ", ".join(dict.fromkeys(show_line(call.tool) for call in plan.calls))
     remark(f"will call {tools} on {', '.join(names)}, once in each era")
     configured = not any(map(is_ad_hoc, options.servers))
     approver = approver_for(names[0], plan.calls[0].tool, yes=options.yes, configured=configured)
-    return run_audited(options, chosen, approver, lambda host: check_strictly(host, names, chosen, plan, options))
+    return run_audited(options, chosen, approver, work, values=values)
 
 
 def _read_call(word: str) -> NamedCall:
@@ -143,10 +154,16 @@ def _unstarted(chosen: Selection, plan: StrictCheckPlan) -> Selection:
 
 
 async def check_strictly(
-    host: Host, names: Sequence[str], chosen: Selection, plan: StrictCheckPlan, options: Namespace
+    host: Host,
+    names: Sequence[str],
+    chosen: Selection,
+    plan: StrictCheckPlan,
+    options: Namespace,
+    probed: ProbedServers,
+    mask: Mask,
 ) -> Outcome:
-    """Look at all servers at once, make the calls one after the other, and report."""
-    status, probed = StatusLine(), ProbedServers(chosen.config, values_for(chosen.config, os.environ), host.traffic)
+    """Look at all servers at once, make the calls one after the other, and report without secrets."""
+    status = StatusLine()
     try:
         found = await asyncio.gather(*(_look(host, name, probed, plan, status) for name in names))
         for name, eras in zip(names, found, strict=True):
@@ -154,14 +171,13 @@ async def check_strictly(
                 await _call(host, name, looked, plan, status)
     finally:
         status.clear()
-        await probed.aclose()
     shown = [
         (name, looked)
         for name, eras in zip(names, found, strict=True)
         for looked in eras
         if looked.seen or plan.eras or not any(each.seen for each in eras)
     ]
-    judged = await asyncio.to_thread(_judged, shown)
+    judged = await asyncio.to_thread(_judged, shown, mask)
     closed = [name for name, eras in zip(names, found, strict=True) if not any(each.seen for each in eras)]
     if closed:
         await host.servers.ready(closed)  # opened as every server is, it says why it cannot be
@@ -173,8 +189,16 @@ async def check_strictly(
     return _outcome(judged, failures, options)
 
 
-def _judged(found: Sequence[tuple[str, EraSighting]]) -> list[JudgedEra]:
-    return [JudgedEra(name, looked, tuple(judge(looked.seen)) if looked.seen else ()) for name, looked in found]
+def _judged(found: Sequence[tuple[str, EraSighting]], mask: Mask) -> list[JudgedEra]:
+    return [
+        JudgedEra(name, replace(looked, words=redacted(looked.words, mask)), _findings(looked.seen, mask))
+        for name, looked in found
+    ]
+
+
+def _findings(seen: Sighting | None, mask: Mask) -> Sequence[RuleFinding]:
+    found = judge(seen) if seen else ()
+    return [each._replace(seen=redacted(each.seen, mask), reason=redacted(each.reason, mask)) for each in found]
 
 
 async def _look(

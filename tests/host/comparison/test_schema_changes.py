@@ -157,9 +157,10 @@ def test_types_are_safe_in_sentences() -> None:
 
 
 def test_the_same_change_of_two_alternatives_is_said_once() -> None:
-    before, after = (
-        of({"anyOf": [{"type": kind, "properties": new} for kind in ("object", "array")]}) for new in ({}, {"b": {}})
-    )
+    def either(**members: Any) -> dict[str, Any]:
+        return of({"anyOf": [{"type": kind, "properties": members} for kind in ("object", "array")]})
+
+    before, after = either(), either(b={})
     assert [each.words for each in schema_changes(before, after)] == ["argument a.b is new, and optional"]
 
 
