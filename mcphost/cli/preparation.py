@@ -88,7 +88,12 @@ def run_with_answers(
         return work(host)
 
     roots = read_roots(options.root)
-    more: dict[str, Any] = {"answers": approver.answers | answers, "roots": roots, "open_url": open_page, "prefetch": prefetch}
+    more: dict[str, Any] = {
+        "answers": approver.answers | answers,
+        "roots": roots,
+        "open_url": open_page,
+        "prefetch": prefetch,
+    }
     return run_audited(options, chosen, approver, with_reports, **more)
 
 
