@@ -13,6 +13,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -118,13 +119,25 @@ class RecordedWaits:
 
 
 def read_lines(content: bytes, name: str) -> Iterator[MessageRecord]:
-    """The messages of an export. Raises NotDone, naming ``name`` and the line that is none."""
-    for number, line in enumerate(content.split(b"\n"), 1):
+    """The messages of an export. Raises NotDone, naming ``name`` and the line that is none.
+
+    A last line that was not written to its end is a malformed message that says so.
+    """
+    lines = content.split(b"\n")
+    newest: MessageRecord | None = None
+    for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield _record(json.loads(line), number)
+                newest = _record(json.loads(line), number)
             except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
-                raise NotDone(f"{name}, line {number}: this is not a line of exported traffic ({error})") from None
+                is_json = not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+                if is_json or newest is None or number < len(lines):
+                    reason = str(error) if is_json else "it is not JSON"
+                    words = f"{name}, line {number}: this is not a line of exported traffic ({reason})"
+                    raise NotDone(words) from None
+                data = b"this line was not written to its end"
+                newest = replace(newest, note="malformed", data=data, size=len(data), sent=False, line=number)
+            yield newest
 
 
 def _record(fields: Any, line: int) -> MessageRecord:

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from mcphost.errors import UsageError
 from mcphost.json_values import KeyPath, is_number
 from mcphost.protocol.json_paths import JsonPath
 from mcphost.redaction import MASK
+
+_TOKEN: Final = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[*+][?+]?|\{\d*,\d*\}[?+]?|[()]|[^\\\[*+()]"
+"""The parts of a regular expression, of which only groups and repetitions of any number matter."""
 
 
 class Redactions:
@@ -100,4 +103,26 @@ def _pattern(text: str) -> str:
         raise UsageError(f"--redact: {text!r} is not a regular expression: {error}") from None
     if found:
         raise UsageError(f"--redact: {text!r} matches everywhere; write a pattern that matches at least one character")
+    if _repeats_a_repetition(text):
+        words = "repeats a repetition, which can take for ever; make the inner one possessive, as in (a++)+"
+        raise UsageError(f"--redact: {text!r} {words}")
     return text
+
+
+def _repeats_a_repetition(pattern: str) -> bool:
+    """True if a group that holds a repetition of any number is itself repeated so."""
+    groups = [False]
+    closed = False  # the group that was closed last holds a repetition
+    for token in re.findall(_TOKEN, pattern):
+        repeats = token[0] in "*+" or (token[0] == "{" and len(token) > 1)
+        possessive = len(token) > 1 and token[-1] == "+" and token[0] in "*+{"
+        if repeats and closed:
+            return True
+        groups[-1] = groups[-1] or (repeats and not possessive)
+        closed = False
+        if token == "(":
+            groups.append(False)
+        elif token == ")" and len(groups) > 1:
+            closed = groups.pop()
+            groups[-1] = groups[-1] or closed
+    return False

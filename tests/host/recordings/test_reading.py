@@ -269,3 +269,10 @@ def test_a_record_of_mcporter_is_read() -> None:
 
 def test_the_lines_of_traffic_have_their_numbers() -> None:
     assert [each.line for each in read_lines(b"\n" + written(SESSION._replace(exchanges=(CALL,))), "x")] == [2, 3]
+
+
+def test_a_last_line_that_was_cut_is_left_out() -> None:
+    content = written(SESSION._replace(exchanges=(INITIALIZE, CALL)))
+    recording = recording_of(content[:-20], "x")
+    assert [each.result is None for each in recording.sessions[0].exchanges] == [False, True]
+    assert recording.problems == ("line 4: not a message: this line was not written to its end",)

@@ -45,12 +45,23 @@ def test_a_message_that_was_cut_is_left_out_where_places_were_named() -> None:
 
 
 @pytest.mark.parametrize(
+    "given", [r"[A-Z]{2}[0-9]{6}", r"(?:\d++,)+;", "[(a+)+]x", r"\(a+\)+b", "(ab)+", r"(\d{4}-)+", "a+b*c"]
+)
+def test_a_pattern_without_repeated_repetitions_is_taken(given: str) -> None:
+    assert Redactions([given]).applied("none of it", cut=False) == "none of it"
+
+
+@pytest.mark.parametrize(
     ("given", "says"),
     [
         ("$.a[", "not a JSON path"),
         ("$", "the whole message"),
         ("(", "not a regular expression"),
         ("x*", "matches everywhere"),
+        ("(a+)+$", "can take for ever"),
+        (r"(?:\d+,?)*;", "can take for ever"),
+        ("((ab)*c?){2,}x", "can take for ever"),
+        ("(a{2,4})+b", "can take for ever"),
     ],
 )
 def test_a_mistake_is_explained(given: str, says: str) -> None:
