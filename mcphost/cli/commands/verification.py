@@ -449,6 +449,8 @@ def _end(run: VerificationRun, remarks: Sequence[str], options: Namespace) -> st
     counts = ", ".join(
         f"{states[state]} {state}" for state in ("passed", "failed", "error", "skipped") if states[state]
     )
+    if run.updated:
+        counts += f" ({len(run.updated)} replaced)"
     seconds = sum(each.answer.seconds or 0.0 for each in run.reports)
     hidden: Counter[str] = Counter()
     for each in run.reports:

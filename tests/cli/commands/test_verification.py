@@ -102,6 +102,7 @@ def test_an_update_shows_the_difference_first_and_then_passes(mcphost: Mcphost, 
     assert said.code == 0
     assert WORDS in said.out
     assert "replaced 1 answer in a.mcp.jsonl" in said.err
+    assert "(1 replaced) in " in said.out
     assert mcphost("test", "a.mcp.jsonl", "--yes", "--normalize", "iso-time").code == 0
 
 
