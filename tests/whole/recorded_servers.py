@@ -17,6 +17,7 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 from mcphost.errors import McphostError
+from mcphost.redaction import mask_credentials
 from tests.conftest import MACHINE
 from tests.npm import installed, newer_node, node_runs
 from tests.pypi import environment
@@ -47,6 +48,8 @@ Json = Any
 Answers = Mapping[str, Json]
 """The result or the error for each request of a script, without what only one era has."""
 ERA_ONLY = frozenset({"_meta", "resultType", "ttlMs", "cacheScope", "execution"})
+UNKNOWN_TO_SDK = frozenset({"category", "conditions"})
+"""Members of a server's annotations that the models of the SDK drop."""
 
 
 class Recorded(NamedTuple):
@@ -225,12 +228,14 @@ def calls(recorded: Recorded, folder: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def plain(value: Json) -> Json:
-    """Without what only one era has, or what no two runs share."""
+    """Without what only one era has, and without credentials, which a recording masks."""
+    if isinstance(value, str):
+        return mask_credentials(value)
     if isinstance(value, dict):
         return {
             name: plain(each)
             for name, each in value.items()
-            if name not in ERA_ONLY and (name, each) != ("isError", False)
+            if name not in ERA_ONLY | UNKNOWN_TO_SDK and (name, each) != ("isError", False)
         }
     return [plain(each) for each in value] if isinstance(value, list) else value
 
@@ -292,6 +297,7 @@ async def say_by_mcphost(command: Sequence[str], script: Sequence[tuple[str, dic
     """The same, by a host; the answers are taken from what it received."""
     program, *words = command
     entry = {"command": program, "args": words, "startup_timeout_sec": 60, "protocol": era}
+    entry["limits"] = {"exit_grace_sec": 10.0}  # for the end of a recording
     got: dict[str, Json] = {}
     async with meeting(entry) as host:
 
@@ -307,7 +313,8 @@ async def say_by_mcphost(command: Sequence[str], script: Sequence[tuple[str, dic
         if resources:
             with suppress(McphostError):
                 await host.resources.read("e", resources[0].resource.uri)
-            got["resource"] = _last(frames(), "resources/read")
+            if (answer := _last(frames(), "resources/read")) is not None:  # a long message is cut there
+                got["resource"] = answer
         lists = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}
         for name, method in {**lists, "resourceTemplates": "resources/templates/list"}.items():
             pages = _answers(frames(), method)
