@@ -24,6 +24,7 @@ def facts() -> dict[str, Any]:
         "mask": mask,
         "parent": os.getppid(),
         "session": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()],
+        "owns_terminal": os.tcgetpgrp(0) == os.getpid() if os.isatty(0) else None,
         "group": os.getpgrp() if os.getpgrp() != os.getpid() else None,
         "signals": {int(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),

@@ -47,7 +47,7 @@ def test_a_record_holds_all_that_passed_and_says_so(tmp_path: Path) -> None:
     found = read_recording(tmp_path / "git.mcp.jsonl")
     assert found.facts is not None
     assert (found.facts.recorded_by, found.facts.seen) == ("record", "agent")
-    assert found.facts.servers["git"].endswith("echo.py")
+    assert "echo.py" in found.facts.servers["git"]
     (session,) = found.sessions
     assert session.exchanges[-1].result == {"content": [{"type": "text", "text": LONG}]}
     assert found.problems == ()

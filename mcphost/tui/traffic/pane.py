@@ -54,7 +54,7 @@ class TrafficPane(Container):
     HELP = "The traffic of all servers. A tool call that is sent again asks for your approval as usual."
     BINDINGS: ClassVar[list[BindingType]] = [
         _key("escape", "back", "back", "Back to the list, or from a file to the live traffic"),
-        _key("w", "save", "save", "Save the messages shown as a recording (JSONL)"),
+        _key("w", "save", "save", "Export the messages shown as a recording (JSONL)"),
         _key("W", "save_session", "save session", "Save all messages of this connection as a recording", show=False),
         _key("r", "partner", "pair", "Switch between a request and its response"),
         _key("v", "look", "raw", "Show the message as it came, or laid out"),

@@ -71,7 +71,7 @@ def test_a_difference_has_its_place_and_a_red_exit(mcphost: Mcphost, project: Pa
     assert '     hidden by iso-time: content[0].text: "2020-01-01T00:00:00Z", now "2026-11-27T14:05:30Z"' in lines
     assert "hidden: 1 by iso-time" in lines
     assert said.err.startswith("mcphost: calls on a, ")
-    assert said.err.splitlines()[0].endswith("echo.py: echo, add")
+    assert said.err.splitlines()[0].endswith(": echo, add")
     suites = ElementTree.parse(project / "report.xml").getroot()
     assert suites.attrib["failures"] == "1"
     assert [each.attrib["message"] for each in suites.iter("failure")] == [WORDS]
