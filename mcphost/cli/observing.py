@@ -124,8 +124,9 @@ def _record(
         return lambda line: None
     mask = mask_of(os.environ, command, headers)
     redact = _redaction(options) or (lambda text, cut: text)
-    first = _first_line(name, command, lambda text: redact(mask(text), False), options.recorded_by)
-    spool = Spool(path, name, mask, failed, first=first, whole=into is not None, redact=redact)
+    run = 1 if into is None else os.getpid()  # an agent may start its server twice at a time, for one file
+    first = _first_line(name, command, lambda text: redact(mask(text), False), options.recorded_by, run)
+    spool = Spool(path, name, mask, failed, first=first, whole=into is not None, redact=redact, connection=run)
 
     def write(line: CopiedLine | None) -> None:
         if line is None:
@@ -136,7 +137,7 @@ def _record(
     return write
 
 
-def _first_line(name: str, command: Sequence[str], mask: Mask, recorded_by: str) -> bytes:
+def _first_line(name: str, command: Sequence[str], mask: Mask, recorded_by: str, run: int) -> bytes:
     import shlex
 
     from mcphost import __version__
@@ -146,4 +147,5 @@ def _first_line(name: str, command: Sequence[str], mask: Mask, recorded_by: str)
 
     words = safe_url(command[0] if len(command) == 1 else safe_command(shlex.join(command)))
     servers = {name: mask(words)}
-    return first_line(RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen="agent", servers=servers))
+    facts = RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen="agent", servers=servers)
+    return first_line(facts, run)

@@ -14,13 +14,13 @@ META: Final = "meta"
 """The kind and note of such a line."""
 
 
-def first_line(facts: RecordingFacts) -> bytes:
-    """The facts as a line of traffic, with its newline."""
+def first_line(facts: RecordingFacts, connection: int = 0) -> bytes:
+    """The facts as a line of traffic, with its newline; of one ``connection``, or 0 for all of the run."""
     text = json.dumps({**facts._asdict(), "servers": dict(facts.servers)})
     fields = {
         "time": datetime.now(UTC).isoformat(),
         "server": "",
-        "connection": 0,
+        "connection": connection,
         "direction": "in",
         "kind": META,
         "note": META,

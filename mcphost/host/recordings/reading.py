@@ -109,7 +109,11 @@ class _Reader:
         else:
             self._facts = self._facts._replace(servers={**self._facts.servers, **facts.servers})
         named = facts.servers or {server.rpartition(">")[2] for server, _ in self._current}
-        self._current = {key: each for key, each in self._current.items() if key[0].rpartition(">")[2] not in named}
+        self._current = {
+            (server, number): each
+            for (server, number), each in self._current.items()
+            if server.rpartition(">")[2] not in named or record.connection not in (0, number)
+        }
 
     def _add_message(self, record: MessageRecord) -> None:
         if record.size > len(record.data):

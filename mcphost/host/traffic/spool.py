@@ -89,7 +89,7 @@ class Spool:
     """Appends lines to a file of this user alone. ``failed`` is called once if that is not possible.
 
     ``first`` comes before the first of them. With ``whole``, lines are as long as messages may be. ``redact`` masks
-    what the user named in a text, which may be cut.
+    what the user named in a text, which may be cut. ``connection`` tells the run from others that write to the file.
     """
 
     def __init__(
@@ -102,8 +102,9 @@ class Spool:
         first: bytes = b"",
         whole: bool = False,
         redact: Callable[[str, bool], str] = lambda text, cut: text,
+        connection: int = 1,
     ) -> None:
-        self._failed = failed
+        self._failed, self._connection = failed, connection
         self._file = PrivateFile(path)
         self._server, self._mask, self._first = server, mask, first
         self._longest, self._rotate = (MESSAGE_BYTES, claim.ROTATE) if whole else (LONGEST, ROTATE)
@@ -160,5 +161,5 @@ class Spool:
 
     def _json(self, time: float, fields: Mapping[str, object]) -> bytes:
         when = datetime.fromtimestamp(time, UTC).isoformat()
-        line = {"time": when, "server": self._server, "connection": 1, **fields}
+        line = {"time": when, "server": self._server, "connection": self._connection, **fields}
         return json.dumps(line).encode("ascii") + b"\n"

@@ -12,8 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcphost.errors import NotDone
+from mcphost.host.recordings.first_line import first_line
 from mcphost.host.recordings.reading import read_recording, recording_of
-from mcphost.host.recordings.recording import RecordedEvent, RecordedExchange, RecordedNotice, RecordedSession
+from mcphost.host.recordings.recording import (
+    RecordedEvent,
+    RecordedExchange,
+    RecordedNotice,
+    RecordedSession,
+    RecordingFacts,
+)
 from mcphost.host.traffic.file import read_lines
 from mcphost.protocol.lifecycle.revisions import META_PREFIX
 from tests.host.recordings.recorded_lines import line, messages_of, written
@@ -276,3 +283,16 @@ def test_a_last_line_that_was_cut_is_left_out() -> None:
     recording = recording_of(content[:-20], "x")
     assert [each.result is None for each in recording.sessions[0].exchanges] == [False, True]
     assert recording.problems == ("line 4: not a message: this line was not written to its end",)
+
+
+def test_two_runs_at_a_time_are_two_sessions() -> None:
+    runs = [written(SESSION._replace(connection=number, exchanges=(INITIALIZE, CALL))) for number in (7, 8)]
+    first, second = ([first_line(RecordingFacts(servers={"git": "x"}), number)] for number in (7, 8))
+    lines = [run.splitlines(keepends=True) for run in runs]
+    mixed = [*first, *lines[0][:3], *second, *lines[1][:3], lines[0][3], lines[1][3]]
+    recording = recording_of(b"".join(mixed), "x")
+    assert [(each.connection, each.exchanges[-1].result) for each in recording.sessions] == [
+        (7, CALL.result),
+        (8, CALL.result),
+    ]
+    assert recording.problems == ()
