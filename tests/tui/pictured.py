@@ -17,7 +17,6 @@ from pathlib import Path
 
 from rich.segment import Segment
 from rich.style import Style
-from textual._context import visible_screen_stack
 from textual.widgets import Input, TextArea
 from textual.widgets._toast import ToastRack
 
@@ -44,7 +43,6 @@ VARYING = [
 def snapshot(app: McphostApp) -> str:
     """The snapshot of the screen as text."""
     width, height = app.size
-    visible_screen_stack.set(app._background_screens)  # a dialog shows the screens behind it only where this is set
     strips = [list(strip.crop(0, width)) for strip in app.screen._compositor.render_strips()[:height]]
     texts = (settled("".join(each.text for each in line)) for line in strips)
     return "\n".join([*(f"{row:>2}|{text}|" for row, text in enumerate(texts)), "", *areas(strips), ""])

@@ -7,6 +7,7 @@ idleness. That was most of what these tests took, and on a busy machine a test w
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -21,7 +22,7 @@ from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 
 from tests.tui import shortcuts  # noqa: F401  (what this module waits for ends sooner)
 
@@ -85,8 +86,7 @@ class _Frames:
     ) -> Any:
         """Replaces `Compositor.render_update`, which keeps what it has not drawn as dirty.
 
-        Widgets still render, but not the screen behind a dialog, which has rendered before; nothing composes the
-        frame, which no terminal would show.
+        Widgets still render; nothing composes the frame, which no terminal would show.
         """
         if full:
             return _render_update(compositor, full, screen_stack, **more)
@@ -95,15 +95,8 @@ class _Frames:
             dirty = Region.from_union(compositor._dirty_regions) if compositor._dirty_regions else None
             compositor._dirty_regions.clear()
             if dirty:
-                _render_widgets(compositor, dirty)
+                deque(compositor._get_renders(dirty.intersection(compositor.size.region)), maxlen=0)
         return None
-
-
-def _render_widgets(compositor: Compositor, dirty: Region) -> None:
-    for widget, (region, clip) in list(compositor.visible_widgets.items()):
-        shown = region.intersection(clip)
-        if shown and dirty.overlaps(clip) and not isinstance(widget, ModalScreen):
-            widget.render_lines(shown.translate(-region.offset))
 
 
 _frames = _Frames()

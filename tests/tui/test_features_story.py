@@ -191,7 +191,7 @@ async def test_traffic_is_exported_and_imported(tmp_path: Path, monkeypatch: pyt
         await stage.press("f4")
         await stage.shows("Traffic · following", "tools/list")
         await stage.press("question_mark")
-        await stage.shows("Export the messages shown to a file")
+        await stage.shows("Export the messages shown as a recording")
         await stage.press("pagedown")
         await stage.shows("Open a file of exported traffic")
         await stage.press("escape", "C")

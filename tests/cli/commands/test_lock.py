@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -191,8 +192,8 @@ for line in sys.stdin:
         continue
     print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": result}}), flush=True)
 """)
-    found = mcphost("diff", str(recording), f"stdio:{sys.executable} {script}")
-    assert (found.code, found.out.partition(": ")[2]) == (0, "no difference\n"), found.err
+    found = mcphost("diff", str(recording), f"stdio:{shlex.join([sys.executable, str(script)])}")
+    assert (found.code, found.out.rpartition(": ")[2]) == (0, "no difference\n"), found.err
 
 
 @pytest.mark.parametrize(
