@@ -193,7 +193,10 @@ def command_secrets(words: Sequence[str]) -> Iterator[str]:
 
 
 def safe_command(line: str) -> str:
-    """A command line in the quotes of a shell, which may be cut, with the values masked that look secret."""
+    """A command line in the quotes of a shell, which may be cut, with the values masked that look secret.
+
+    Its URLs are as `safe_url` leaves them.
+    """
     import shlex  # late: few lines are shown
 
     try:
@@ -208,7 +211,7 @@ def safe_command(line: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         for written in (secret, secret.replace("'", "'\"'\"'")):
             line = line.replace(written, MASK)
-    return line
+    return safe_url(line)
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -111,6 +111,7 @@ def test_secrets_in_the_words_of_a_command_are_found(words: list[str]) -> None:
         ("npx -e 'API_TOKEN=abc123def 1", f"npx -e 'API_TOKEN={MASK} 1"),
         ("https://h.example/mcp?api_key=abc123def", f"https://h.example/mcp?api_key={MASK}"),
         ("npx git --keys 4 (in /work)", "npx git --keys 4 (in /work)"),
+        ("npx db postgres://me:abc123def@h.example/db", "npx db postgres://h.example/db"),
     ],
 )
 def test_a_line_of_a_command_is_shown_without_its_secrets(line: str, shown: str) -> None:

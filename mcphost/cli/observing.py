@@ -143,9 +143,9 @@ def _first_line(name: str, command: Sequence[str], mask: Mask, recorded_by: str,
     from mcphost import __version__
     from mcphost.host.recordings.first_line import first_line
     from mcphost.host.recordings.recording import RecordingFacts
-    from mcphost.redaction import safe_command, safe_url
+    from mcphost.redaction import safe_command
 
-    words = safe_url(command[0] if len(command) == 1 else safe_command(shlex.join(command)))
+    words = safe_command(command[0] if len(command) == 1 else shlex.join(command))
     servers = {name: mask(words)}
     facts = RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen="agent", servers=servers)
     return first_line(facts, run)

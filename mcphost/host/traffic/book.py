@@ -35,7 +35,7 @@ from mcphost.host.traffic.message import (
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
 from mcphost.protocol.wire.jsonrpc import RequestId
-from mcphost.redaction import MASK, Mask, redacted, safe_command, safe_url
+from mcphost.redaction import MASK, Mask, redacted, safe_command
 
 if TYPE_CHECKING:
     from mcphost.host.recordings.recording import RecordingFacts
@@ -412,7 +412,7 @@ class TrafficBook:
         from mcphost.host.recordings.recording import RecordingFacts  # late: few runs write one
 
         known = self.identities()
-        servers = {name: self._mask(safe_url(safe_command(words))) for name, words in known.items() if name in names}
+        servers = {name: self._mask(safe_command(words)) for name, words in known.items() if name in names}
         return RecordingFacts(mcphost=__version__, recorded_by=recorded_by, seen=seen, servers=servers)
 
     # Inside.
