@@ -73,7 +73,7 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool, times: 
 
 
 def nobody_hint(server: str, tool: str, *, configured: bool) -> str:
-    """The words that say what would allow a call where there is no terminal."""
+    """The advice for a run without a terminal: how to allow the call."""
     # A rule for a server of the command line would hold for every program given in this way: they share one name.
     name, entry = (server, "set") if configured else ("NAME", "give the server an entry, [servers.NAME], and set")
     rule = f'[servers.{name}.tools.{json.dumps(tool)}] approval = "allow"'

@@ -34,7 +34,7 @@ _LISTEN: Final[dict[str, Option]] = {
 }
 
 REDACT: Final = "--redact"
-"""May be given several times, so that the parser of all commands has to read it."""
+"""Repeatable, which only the parser of all commands understands."""
 
 REDACT_HELP: Final = "mask this in FILE: a JSON path such as $..email, or a regular expression"
 

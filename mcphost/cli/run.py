@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -75,17 +75,28 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
 
 
 def traffic_target(options: Namespace) -> TrafficTarget | None:
-    """The file of ``--traffic``. Raises ConfigError where it cannot be written, UsageError for a wrong ``--redact``."""
-    if options.traffic is None:
-        if options.redact:
-            raise UsageError("--redact: it needs a file; add --traffic FILE")
+    """The file of ``--traffic``; see `traffic_file`."""
+    command = options.command.prog.partition(" ")[2] or "screen"
+    return traffic_file(options.traffic, options.redact, "--traffic", command)
+
+
+def traffic_file(
+    file: str | None, redact: Sequence[str], option: str, command: str, seen: str = ""
+) -> TrafficTarget | None:
+    """The file of an ``option`` for all messages, and its redactions; None without one. ``seen``: see `RecordingFacts`.
+
+    Raises ConfigError where the file cannot be written, and UsageError for a wrong ``--redact``, or one without a file.
+    """
+    if file is None:
+        if redact:
+            raise UsageError(f"--redact: it needs a file; add {option} FILE")
         return None
     from mcphost.host.traffic.claim import claim  # late: few runs write their traffic to a file
     from mcphost.host.traffic.redactions import Redactions, TrafficTarget
 
-    path, redactions = Path(options.traffic), Redactions(options.redact)
+    path, redactions = Path(file), Redactions(redact)
     claim(path)
-    return TrafficTarget(path, options.command.prog.partition(" ")[2] or "screen", redactions)
+    return TrafficTarget(path, command, redactions, seen)
 
 
 def _remark_alarm(event: Alarmed) -> None:

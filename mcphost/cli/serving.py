@@ -6,18 +6,16 @@ import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mcphost.cli.agent_settings import agent_settings, allow_command
 from mcphost.cli.output import Exit, Outcome, remark
-from mcphost.cli.run import finish, in_host, run
+from mcphost.cli.run import finish, in_host, run, traffic_file
 from mcphost.cli.screen_socket import explain_to_person
 from mcphost.composition import Selection, dependencies, select_entries, values_for
 from mcphost.composition.endpoint import NothingServed, RefusedClient, ServedStream, serve_content
 from mcphost.config import Config, Values, resolve_server, state_folder
 from mcphost.config.state import StateStore
-from mcphost.errors import ConfigError, UsageError
+from mcphost.errors import ConfigError
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.kernel_facts import agent_of, caller_of
@@ -27,9 +25,6 @@ from mcphost.host.host import Host
 from mcphost.places import DEPTH_VARIABLE
 from mcphost.serving.session import ServedContent
 from mcphost.serving.stream_pump import own_streams
-
-if TYPE_CHECKING:
-    from mcphost.host.traffic.redactions import TrafficTarget
 
 NOT_RUNNING = (
     "mcphost is not running, so this server has no tools. Ask the user to start mcphost in a terminal, and then to "
@@ -110,7 +105,7 @@ def _headless_dependencies(options: Namespace, chosen: Selection) -> Dependencie
         state=state,
         report=remark,
         refused=chosen.broken,
-        traffic_target=_traffic_target(options),
+        traffic_target=traffic_file(options.into, options.redact, "--into", "serve", "agent"),
         begin_sign_ins=False,
         prefetch=False,
     )
@@ -121,19 +116,6 @@ def _learn_secrets(config: Config, values: Values) -> None:
     for name in config.servers:
         with suppress(ConfigError):
             resolve_server(config, values.without_keychain(), name)
-
-
-def _traffic_target(options: Namespace) -> TrafficTarget | None:
-    if options.into is None:
-        if options.redact:
-            raise UsageError("--redact: it needs a file; add --into FILE")
-        return None
-    from mcphost.host.traffic.claim import claim  # late: few sessions are recorded
-    from mcphost.host.traffic.redactions import Redactions, TrafficTarget
-
-    path, redactions = Path(options.into), Redactions(options.redact)
-    claim(path)
-    return TrafficTarget(path, "serve", redactions, seen="agent")
 
 
 async def _serve_nothing(content: ServedContent) -> Outcome:
