@@ -35,8 +35,9 @@ from mcphost.errors import (
     TaskStopped,
 )
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.lifecycle.results import InputRequired, ServerInput, TaskStarted
-from mcphost.protocol.lifecycle.revisions import TASK_CALLS, TASKS_EXTENSION, has_extension, offers
+from mcphost.protocol.lifecycle.revisions import TASK_CALLS, has_extension, offers
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import CreateTaskResult, ExtensionTask, Task
 from mcphost.protocol.models.tools import CallToolResult, TaskSupport, Tool

@@ -22,7 +22,8 @@ from mcphost.demo.tool import (
     text,
     with_defaults,
 )
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction

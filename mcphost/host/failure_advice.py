@@ -24,7 +24,8 @@ from mcphost.errors import (
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.challenge import read_challenge
-from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS, TASKS_EXTENSION
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS
 from mcphost.protocol.wire.error_codes import ErrorCode
 
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mcphost.json_values import as_dict
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import (
     ASKS_FOR,
     META_PREFIX,
     NEWEST_HANDSHAKE,
     REVISIONS,
-    TASKS_EXTENSION,
     Revision,
     find_revision,
     has_extension,

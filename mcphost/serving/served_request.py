@@ -11,13 +11,8 @@ from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from mcphost.json_values import as_dict
-from mcphost.protocol.lifecycle.revisions import (
-    MAY_NEED_INPUT,
-    RELATED_TASK,
-    TASKS_EXTENSION,
-    Revision,
-    has_extension,
-)
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, RELATED_TASK, Revision, has_extension
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.batches import AnswerBatch

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcphost.json_values import as_dict, texts_in
-from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, has_extension
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, has_extension
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError
 from mcphost.serving.served_request import Json, RequestKey, ServedRequest

@@ -17,8 +17,9 @@ from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits
 from mcphost.client.server_requests import InputRequest
 from mcphost.client.tasks import GivenInputs
 from mcphost.errors import InputNotGiven, InvalidResult, RequestTimeout, ServerError, TaskExpired, TaskStopped
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
-from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, V2026_07_28, Revision, has_extension
+from mcphost.protocol.lifecycle.revisions import REVISIONS, V2026_07_28, Revision, has_extension
 from mcphost.protocol.lifecycle.session import ClientMetadata, ModernRules
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import ExtensionTask

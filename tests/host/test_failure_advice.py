@@ -23,7 +23,7 @@ from mcphost.errors import (
     TaskStopped,
 )
 from mcphost.host.failure_advice import advice_on, next_step
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
+from mcphost.protocol.extensions import TASKS_EXTENSION
 
 GONE = ResourceMissing("x:/canary", ServerError(-32002, "canary", {"canary": 1}))
 REFUSED = ServerError(-32021, "canary")

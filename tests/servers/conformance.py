@@ -20,7 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, Revision
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.serving.http_listener import PATH, HttpContent, HttpListener
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction, UndeclaredError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, Revision
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.serving.client_state import ClientState
 from mcphost.serving.negotiation import ServerIntroduction

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import (
     HANDSHAKE_REVISIONS,
     META_PREFIX,
     MODERN_REVISIONS,
     REVISIONS,
-    TASKS_EXTENSION,
     V2025_03_26,
     V2025_06_18,
     V2025_11_25,

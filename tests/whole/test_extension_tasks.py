@@ -12,7 +12,8 @@ import pytest_asyncio
 from mcphost.host.consent.questions import Answer
 from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState, ToolCall
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, has_extension
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import has_extension
 from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NEVER, Person

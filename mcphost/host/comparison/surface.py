@@ -12,7 +12,8 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.schema_changes import arguments_of
 from mcphost.json_values import as_dict, as_list, as_text, canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import find_revision
 from mcphost.protocol.models.base import digest_of, without_volatile
 from mcphost.redaction import Mask, masked_value, redacted
 

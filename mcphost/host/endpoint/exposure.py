@@ -11,7 +11,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.names import ExposedNames, ExposedUris, aliases
 from mcphost.json_values import as_dict
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.models.prompts import Prompt
 from mcphost.protocol.models.tools import Tool
 

@@ -20,12 +20,12 @@ from mcphost.host.recordings.recording import (
 )
 from mcphost.json_values import as_dict, as_text, texts_in
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.json_paths import JsonPath
 from mcphost.protocol.lifecycle.revisions import (
     NEEDED_CAPABILITY,
     NEWEST_HANDSHAKE,
     NEWEST_MODERN,
-    TASKS_EXTENSION,
     Revision,
     find_revision,
     has_extension,

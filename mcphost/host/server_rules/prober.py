@@ -17,12 +17,12 @@ from mcphost.host.server_rules.ports import ProbeTarget
 from mcphost.host.server_rules.sessions import ChannelSession, HttpSession, ProbeSession
 from mcphost.host.server_rules.sighting import LISTS, ProbeExchange, ReceivedMessage, Sighting, Unjudged
 from mcphost.json_values import as_dict, as_list, dicts_in
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import (
     HANDSHAKE_REVISIONS,
     META_PREFIX,
     NEWEST_HANDSHAKE,
     NEWEST_MODERN,
-    TASKS_EXTENSION,
     Revision,
     find_revision,
 )

@@ -20,7 +20,8 @@ from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.tool_calls.started_tasks import StartedTask, StartedTasks
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, has_extension, offers
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import has_extension, offers
 from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from mcphost.errors import InvalidResult
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, TASKS_EXTENSION, has_extension
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, has_extension
 
 RESULT_TYPE_LENGTH: Final = 40
 """Characters of an unknown ``resultType`` that an error quotes."""

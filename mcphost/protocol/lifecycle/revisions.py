@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.extensions import TASKS_EXTENSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,6 @@ NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
 
 META_PREFIX: Final = "io.modelcontextprotocol/"
 """Of the keys of ``_meta`` that the specification reserves."""
-
-TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 """The member of ``_meta`` that names the task of a message."""

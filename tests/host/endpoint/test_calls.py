@@ -17,7 +17,8 @@ from mcphost.host.consent.approvals import Gate
 from mcphost.host.consent.questions import Answer
 from mcphost.host.endpoint import calls
 from mcphost.host.events import CallChanged
-from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, NEWEST_MODERN, TASKS_EXTENSION, Revision
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, NEWEST_MODERN, Revision
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving import heartbeat
 from mcphost.serving.agents import AgentLimits

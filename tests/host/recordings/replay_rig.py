@@ -14,7 +14,8 @@ from mcphost.host.recordings.reading import recording_of
 from mcphost.host.recordings.recording import RecordedSession
 from mcphost.host.recordings.replay import ReplayedContent
 from mcphost.host.recordings.replayed_server import ReplayedServer, ReplayOptions
-from mcphost.protocol.lifecycle.revisions import META_PREFIX, TASKS_EXTENSION, Revision
+from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, Revision
 from mcphost.serving.negotiation import LEVEL_KEY
 from mcphost.serving.session import ServerSession
 from tests.serving.manual_timers import ManualTimers

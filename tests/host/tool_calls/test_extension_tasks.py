@@ -14,7 +14,7 @@ from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.started_tasks import KEPT, StartedTasks
 from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
+from mcphost.protocol.extensions import TASKS_EXTENSION
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, script, settings, statuses
 from tests.host.server_requests.pending import NO, Person
