@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from mcphost.auth import http as auth_http
 from mcphost.auth import masking
 from mcphost.auth.accounts import confirmation
+from mcphost.auth.dpop import Nonces
 from mcphost.auth.flow import oauth
 from mcphost.auth.flow.callback import read_redirect, why_turned_away
+from mcphost.auth.flow.discovered import OFFLINE, SignInRequest
+from mcphost.auth.flow.grants import flow_of
 from mcphost.auth.flow.steps import (
     AskConsent,
-    Flow,
     FlowStep,
     HttpAnswer,
     HttpExchange,
@@ -34,8 +36,10 @@ from mcphost.auth.ports import (
     SignInExchange,
     SignInStatus,
     SignInUser,
+    obtains_alone,
 )
-from mcphost.auth.session import FORGOTTEN_CLIENT, TokenSession, run_flow
+from mcphost.auth.session import FORGOTTEN_CLIENT, TokenSession
+from mcphost.auth.step_runner import run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
@@ -44,8 +48,6 @@ ENDING_SECONDS: Final = 3.0
 """Seconds that closing waits for renewals and revocations."""
 
 NOT_THE_ADDRESS: Final = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
-
-_T = TypeVar("_T")
 
 
 class Authorizer:
@@ -56,6 +58,7 @@ class Authorizer:
     ) -> None:
         self._store, self._now, self._resolve = store, now, resolve
         self._sessions: dict[str, TokenSession] = {}
+        self._nonces = Nonces()
         self._turns: dict[str, asyncio.Lock] = {}
         self._revoking: set[asyncio.Task[str]] = set()
 
@@ -63,7 +66,7 @@ class Authorizer:
         """Return the tokens for this server's requests. From now on the server can be signed in."""
         session = self._sessions.get(server)
         if session is None or (session.url, session.settings) != (url, settings):
-            session = TokenSession(server, url, settings, self._store, self._now, self._resolve)
+            session = TokenSession(server, url, settings, self._store, self._now, self._resolve, self._nonces)
             self._sessions[server] = session
         return session
 
@@ -72,14 +75,16 @@ class Authorizer:
         async with self._turns.setdefault(server, asyncio.Lock()):
             known = await self._store.read(server, again=True)
             settings = session.settings
-            request = oauth.SignInRequest(server, session.url, settings, challenge, status, known)
-            flow = oauth.sign_in_machine if settings.grant == "client_credentials" else oauth.sign_in
+            request = SignInRequest(server, session.url, settings, challenge, status, known, nonces=self._nonces)
+            runner = _FlowRunner(session, person)
             try:
-                grant = await self._run(flow(request, self._now), session, person)
+                grant = await run_flow(flow_of(settings)(request, self._now), runner.do)
             except SignInFailed as error:
                 if error.code in FORGOTTEN_CLIENT and await self._forget_clients(server):
                     raise SignInFailed(f"{error}; the next sign-in registers mcphost again", code=error.code) from None
                 raise
+            finally:
+                await runner.aclose()
             await self._confirm(known, grant, session, person)
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
@@ -98,7 +103,7 @@ class Authorizer:
             resource=grant.resource,
             client_id=grant.client.client_id,
             scopes=grant.scopes,
-            asked=tuple(scope for scope in grant.asked if scope != oauth.OFFLINE or not grant.refresh_token),
+            asked=tuple(scope for scope in grant.asked if scope != OFFLINE or not grant.refresh_token),
             expires_at=grant.expires_at,
             renewable=bool(grant.refresh_token),
             problem=session.problem,
@@ -132,7 +137,7 @@ class Authorizer:
     async def _confirm(self, known: Credentials, grant: TokenGrant, session: TokenSession, person: SignInUser) -> None:
         """Ask if this is another account than before. Raises Declined after revoking the token."""
         plan = confirmation(session.server, session.url, known, grant)
-        if plan is None or session.settings.grant == "client_credentials":
+        if plan is None or obtains_alone(session.settings):
             return
         try:
             await person.agree(plan)
@@ -151,7 +156,7 @@ class Authorizer:
     async def _revoke(self, grant: TokenGrant, session: TokenSession) -> str:
         """Return why the grant was not revoked; empty if it was."""
         try:
-            return await run_flow(oauth.revoke(grant, session.settings, self._now), session.fetch)
+            return await run_flow(oauth.revoke(grant, session.settings, self._now), session.steps.do)
         except SignInFailed as error:
             return str(error)
 
@@ -161,39 +166,27 @@ class Authorizer:
         except KeyError:
             raise SignInFailed(f"{server} is not signed in to: it has no URL, or sends a header of its own") from None
 
-    async def _run(self, flow: Flow[_T], session: TokenSession, person: SignInUser) -> _T:
-        runner = _FlowRunner(session, person)
-        outcome: Any = None
-        try:
-            while True:
-                outcome = await runner.do(flow.send(outcome))
-        except StopIteration as end:
-            result: _T = end.value
-            return result
-        finally:
-            flow.close()
-            await runner.aclose()
-
 
 class _FlowRunner:
     """Carries out the steps of one sign-in."""
 
     def __init__(self, session: TokenSession, person: SignInUser) -> None:
-        self._person, self._fetch_url = person, session.fetch
+        self._person, self._fetch_url = person, session.steps.fetch
+        self._alone = replace(session.steps, fetch=self._fetch)
         self._loopback = Loopback(person.turned_away)
         self._steps = 0
 
     async def do(self, step: FlowStep) -> Any:
         """Carry out one step and return its outcome, which the flow is to be sent."""
         match step:
-            case HttpExchange():
-                return await self._fetch(step)
             case ListenForCallback():
                 return await self._loopback.open(step)
             case AskConsent(plan):
                 return await self._person.agree(plan)
             case VisitAuthorizationPage():
                 return await self._visit(step)
+            case _:
+                return await self._alone.do(step)
 
     async def aclose(self) -> None:
         await self._loopback.aclose()

@@ -35,6 +35,8 @@ class OAuthSettings:
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
     scopes: tuple[str, ...] = ()
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    dpop: Literal["auto", "require", "off"] = "auto"
+    """Bind tokens to a key; ``auto``: if both the server and its authorization server show that they can."""
     without_pkce_metadata: bool = False
     """Continue if the metadata of the authorization server does not list PKCE with S256."""
 
@@ -46,6 +48,19 @@ class OAuthSettings:
         """True for the same authorization server; compared as text, without normalization."""
         slash = self.issuer_slash == "ignore" and (one == f"{other}/" or other == f"{one}/")
         return one == other or slash
+
+
+class _Granted(Protocol):
+    @property
+    def grant(self) -> str: ...
+
+
+def obtains_alone(settings: _Granted) -> bool:
+    """True if no person is ever needed for a token."""
+    return settings.grant in ("client_credentials", "workload")
+
+
+BOUND: Final = "bound to a key of this machine"
 
 
 class ClientOrigin(Enum):
@@ -90,11 +105,19 @@ class SignInPlan:
     """Why the person is asked again."""
     obtained: bool = False
     """True if a token was obtained already, so that the question is only whether to keep it."""
+    grant: str = ""
+    """The kind of grant in words; empty: a sign-in in the browser at the authorization server itself."""
+    identity: str = ""
+    """The configured name of the identity that signs in; empty without one."""
+    identity_issuer: str = ""
+    """Its identity provider."""
+    bound: bool = False
+    """True if the token will be `BOUND`."""
 
     @property
     def urls(self) -> tuple[str, ...]:
         """Every URL that this sign-in may contact or open."""
-        parties = self.url, self.resource, self.issuer
+        parties = (self.url, self.resource, self.issuer, *filter(None, [self.identity_issuer]))
         return *parties, self.authorization_endpoint, self.token_endpoint, self.registration_endpoint
 
 
@@ -154,6 +177,8 @@ class SignInStatus:
     """Why the last renewal failed; empty if it did not."""
     kept_in: str = ""
     """The place of the tokens, in words; empty without tokens."""
+    bound: bool = False
+    """True if the token is `BOUND`."""
 
 
 class SignInUser(Protocol):

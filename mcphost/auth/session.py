@@ -9,15 +9,18 @@ Specification: authorization, token usage, token handling and refresh.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import AsyncGenerator, Callable
+from typing import Final
 
 import httpx
 
-from mcphost.auth.flow.oauth import SignInRequest, refresh, sign_in_machine
-from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.dpop import Nonces
+from mcphost.auth.flow.discovered import SignInRequest
+from mcphost.auth.flow.grants import flow_of, repeats
+from mcphost.auth.flow.oauth import refresh
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
-from mcphost.auth.ports import OAuthSettings
+from mcphost.auth.ports import OAuthSettings, obtains_alone
+from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import HELD_SIGN_IN, ConfigError, HeldSignIn, SignInFailed
@@ -31,8 +34,6 @@ HEADER: Final = "Authorization"
 RENEWAL_PAUSE: Final = 30.0
 """Seconds after a failed renewal in which none is tried."""
 
-_T = TypeVar("_T")
-
 
 class TokenSession:
     """The tokens for requests to ``url``. ``now`` gives seconds since 1970."""
@@ -45,9 +46,11 @@ class TokenSession:
         store: TokenStore,
         now: Callable[[], float],
         resolve: ResolveHost = resolve,
+        nonces: Nonces | None = None,
     ) -> None:
         self.server, self.url, self.settings = server, url, settings
-        self.fetch = Fetcher(url, resolve).fetch
+        self.steps = StepRunner(Fetcher(url, resolve).fetch)
+        self.nonces = nonces or Nonces()
         self.problem = ""
         """Why the last renewal failed; empty if it did not."""
         self._store, self._now = store, now
@@ -78,7 +81,7 @@ class TokenSession:
         if grant is None and (unread := self._store.unread(self.server)):
             problem = f"the keychain cannot be asked: {unread}"
         elif self.problem:
-            machine = self.settings.grant == "client_credentials"
+            machine = obtains_alone(self.settings)
             problem = f"{'mcphost got no token' if machine else 'the sign-in could not be renewed'}: {self.problem}"
         if grant is None:
             return HeldSignIn(problem=problem)
@@ -116,14 +119,14 @@ class TokenSession:
 
     async def _obtain(self, current: TokenGrant | None, challenge: str, held: Credentials) -> TokenGrant | None:
         try:
-            if self.settings.grant == "client_credentials":
-                request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
-                renewed = await run_flow(sign_in_machine(request, self._now), self.fetch)
+            if repeats(self.settings):
+                request = SignInRequest(self.server, self.url, self.settings, challenge, known=held, nonces=self.nonces)
+                renewed = await run_flow(flow_of(self.settings)(request, self._now), self.steps.do)
             elif current is not None and current.refresh_token:
                 if unread := self._store.unread(self.server):  # another mcphost may have used this refresh token
                     self.problem = f"the keychain cannot be asked: {unread}"
                     return None
-                renewed = await run_flow(refresh(current, self.settings, self._now), self.fetch)
+                renewed = await run_flow(refresh(current, self.settings, self._now, self.nonces), self.steps.do)
             else:
                 return None
         except SignInFailed as error:
@@ -149,28 +152,12 @@ class TokenSession:
         return grant if grant is not None and self.settings.takes(grant.issuer) else None
 
     def _needs_renewal(self, grant: TokenGrant) -> bool:
-        able = bool(grant.refresh_token) or self.settings.grant == "client_credentials"
+        able = bool(grant.refresh_token) or repeats(self.settings)
         return able and grant.due(self._now()) and not self._cooling_down()
 
     def _cooling_down(self) -> bool:
         since, seconds = self._pause
         return 0 <= self._now() - since < seconds  # the clock may have been set back
-
-
-async def run_flow(flow: Flow[_T], fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]) -> _T:
-    """Run a flow that needs no person. Raises SignInFailed."""
-    outcome = None
-    try:
-        while True:
-            step = flow.send(outcome)
-            if not isinstance(step, HttpExchange):
-                raise SignInFailed("a person is needed for this")
-            outcome = await fetch(step)
-    except StopIteration as end:
-        result: _T = end.value
-        return result
-    finally:
-        flow.close()
 
 
 class Bearer(httpx.Auth):

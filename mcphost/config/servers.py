@@ -67,6 +67,8 @@ class OAuthConfig(ConfigTable):
     """The scopes to ask for; empty: those that the server says it needs."""
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     """A person in a browser, or this program by its own secret or key."""
+    dpop: Literal["auto", "require", "off"] = "auto"
+    """Bind tokens to a key of this machine: if both sides show that they can, always, or never."""
     without_pkce_metadata: bool = False
     """Go on if the authorization server does not say that it checks PKCE."""
 

@@ -83,9 +83,11 @@ def _protocol(era: str, server: str, config: ServerConfig | None) -> str:
 
 def sign_in_command(refusal: AuthorizationRequired | None, server: str, config: ServerConfig) -> str:
     """The command for the sign-in that a refusal calls for; empty where that would change nothing."""
+    from mcphost.auth.ports import obtains_alone  # late: most runs sign in nowhere
+
     if refusal is None:
         return _login(server, config)
-    if config.oauth.grant == "client_credentials" or repeats_sign_in(refusal):
+    if obtains_alone(config.oauth) or repeats_sign_in(refusal):
         return ""
     asked = refusal.held.asked if refusal.held else ()
     return _login(server, config, [scope for scope in _scopes(refusal) if scope not in asked])
@@ -157,11 +159,13 @@ def _sign_in(error: AuthorizationRequired, place: _Place) -> Advice:
 
 def _next_sign_in(error: AuthorizationRequired, server: str, config: ServerConfig) -> str:
     """The sign-in that may help; where the same one was just made, what else may."""
+    from mcphost.auth.ports import obtains_alone
+
     held, named = error.held or HeldSignIn(), _scopes(error)
     if command := sign_in_command(error, server, config):
         more = " for more" if error.status != 401 or (held.signed_in and " --scope" in command) else ""
         return f"Sign in{more or (' again' if held.signed_in or held.problem else '')} with: {command}"
-    if config.oauth.grant == "client_credentials":
+    if obtains_alone(config.oauth):
         keys = "client_id, its secret or key, and scopes"
         return f"mcphost signs in there by itself: check {keys} in [servers.{server}.oauth]."
     asked = f"You signed in for {' '.join(named)}" if named else "You are signed in"

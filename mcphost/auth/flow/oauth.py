@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 import httpx
 
 from mcphost.auth.addresses import checked_url
+from mcphost.auth.dpop import Nonces, Prover
 from mcphost.auth.flow.callback import authorization_url, read_code, s256
+from mcphost.auth.flow.discovered import (
+    OFFLINE,
+    DiscoveredServer,
+    SignInRequest,
+    check_same_issuer,
+    find,
+    grant_of,
+    scope_form,
+)
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
-    Discovery,
-    ProtectedResource,
-    canonical,
-    is_for,
-    slash_advice,
-    sound_scopes,
 )
 from mcphost.auth.flow.registration import given_client, origin_for, register
 from mcphost.auth.flow.steps import AskConsent, Flow, ListenForCallback, PendingAuthorization, VisitAuthorizationPage
@@ -30,131 +34,66 @@ from mcphost.auth.flow.token_endpoint import (
     ClientAuthentication,
     TokenResponse,
     method_for,
-    read_tokens,
     why_not_revoked,
 )
+from mcphost.auth.flow.token_request import token_request
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
-from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
+from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
-from mcphost.lazy_dataclass import dataclass
-from mcphost.net.origins import host_of, origin_of
-from mcphost.protocol.challenge import Challenge, read_challenge
+from mcphost.net.origins import host_of
 from mcphost.protocol.display import show_line
-
-VERSION: Final = "2025-11-25"
-"""The revision named in discovery requests before one is negotiated."""
-
-OFFLINE: Final = "offline_access"
-"""The scope that asks for a refresh token."""
 
 MACHINE_TITLE: Final = "Ask for a token for this program"
 
 
-@dataclass(frozen=True, slots=True)
-class SignInRequest:
-    """The input of a sign-in. ``status`` is 401, or 403 if a scope was missing."""
-
-    server: str
-    url: str
-    settings: OAuthSettings
-    challenge: str = ""
-    status: int = 401
-    known: Credentials = field(default_factory=Credentials)
-    version: str = VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class _Discovered:
-    """The results of discovery for a sign-in request."""
-
-    request: SignInRequest
-    challenge: Challenge
-    protected: ProtectedResource | None
-    issuer: AuthorizationServer
-    doubts: tuple[str, ...] = ()
-    """Where discovery left the server's own words; safe to show."""
-
-    @property
-    def resource(self) -> str:
-        return canonical(self.request.url) if self.protected is None else self.protected.resource
-
-    @property
-    def before(self) -> TokenGrant | None:
-        """The present grant of the same issuer."""
-        grant = self.request.known.grant_for(self.request.url, self.request.settings.resource)
-        return grant if grant is not None and grant.issuer == self.issuer.issuer else None
-
-    def scopes(self) -> tuple[tuple[str, ...], str]:
-        """The scopes to request, and who named them."""
-        settings, challenged = self.request.settings, self.challenge.scopes
-        held = self.before
-        if self.request.status == 403:
-            earlier = (*held.asked, *held.scopes) if held else ()
-            every = (*earlier, *settings.scopes, *challenged)
-            return self._sound(every), "the call that was refused, besides what you had"
-        if settings.scopes:
-            return self._sound(settings.scopes), "your configuration"
-        if held and not set(challenged).issubset((*held.asked, *held.scopes)):  # else what was held is lost
-            return self._sound((*held.asked, *held.scopes, *challenged)), "the server's refusal, besides what you had"
-        if challenged:
-            return self._sound(challenged), "the server's refusal"
-        if self.protected is not None and self.protected.scopes:
-            return self._sound(self.protected.scopes), "the server's metadata, all it lists"
-        return (), "no one: the authorization server decides"
-
-    def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
-        """The valid scopes, and ``offline_access`` if the issuer offers it."""
-        good = sound_scopes(scopes)
-        offline = [OFFLINE] if good and OFFLINE in self.issuer.scopes else []
-        return tuple(dict.fromkeys([*good, *offline]))
-
-
 def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
     """Sign a person in through a browser. ``now`` gives seconds since 1970."""
-    found = yield from _find(request)
+    found = yield from find(request)
     issuer = found.issuer
     checked_url("authorization_endpoint", issuer.authorization_endpoint, request.url)
     _check_pkce(issuer, request.settings)
     client = _known_client(request, issuer)
     origin = origin_for(request.settings, issuer, client)
     if origin is ClientOrigin.CONFIGURED:
-        _check_same_issuer(request, issuer)
+        check_same_issuer(request, issuer)
     redirect_uri = yield _listen_for_callback(origin, request.settings, issuer, client)
     if origin is ClientOrigin.KNOWN and client is not None and client.redirect_uri != redirect_uri:
         client, origin = None, origin_for(request.settings, issuer, None)
     plan = _plan(found, origin, client, redirect_uri)
     choice, client = yield from _agree(plan, found, client)
     tokens = yield from _authorize(found, client, redirect_uri, choice.scopes, now)
-    return _grant(found, client, tokens, choice.scopes, now()).model_copy(update={"signed_in_at": now()})
+    return grant_of(found, client, tokens, choice.scopes, now()).model_copy(update={"signed_in_at": now()})
 
 
 def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
     """Sign this program in by its own secret or key (client credentials grant), without asking a person."""
-    found = yield from _find(request)
+    found = yield from find(request)
     settings, issuer = request.settings, found.issuer
     if not settings.client_id:
         raise SignInFailed('grant = "client_credentials" needs oauth.client_id')
-    _check_same_issuer(request, issuer)
+    check_same_issuer(request, issuer)
     method = method_for(issuer.auth_methods, secret=bool(settings.client_secret), key=bool(settings.private_key))
     client = ClientRegistration(client_id=settings.client_id, method=method)
     scopes, _ = found.scopes()
     scopes = tuple(scope for scope in scopes if scope != OFFLINE)
-    form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
+    form = {"grant_type": "client_credentials", "resource": found.resource, **scope_form(scopes)}
     authentication = ClientAuthentication(client, issuer.issuer, settings)
-    fetch = authentication.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
-    tokens = read_tokens((yield fetch), fetch)
-    return _grant(found, client, tokens, scopes, now())
+    tokens = yield from token_request(authentication, MACHINE_TITLE, issuer.token_endpoint, form, now, found.prover)
+    return grant_of(found, client, tokens, scopes, now())
 
 
-def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[TokenGrant]:
+def refresh(
+    grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float], nonces: Nonces | None = None
+) -> Flow[TokenGrant]:
     """Renew a token. SignInFailed with code ``invalid_grant`` means that a person must sign in again."""
     authentication = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
-    fetch = authentication.request("Renew the token", grant.token_endpoint, form, now())
-    tokens = read_tokens((yield fetch), fetch)
+    prover = None if grant.key is None else Prover(grant.key, nonces or Nonces(), "issuer")
+    tokens = yield from token_request(authentication, "Renew the token", grant.token_endpoint, form, now, prover)
     return grant.model_copy(
         update={
             "access_token": tokens.access_token,
+            "token_type": tokens.token_type,
             "refresh_token": tokens.refresh_token or grant.refresh_token,
             "expires_at": None if tokens.lifetime is None else now() + tokens.lifetime,
             "lifetime": tokens.lifetime,
@@ -176,38 +115,6 @@ def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float])
     return why_not_revoked((yield fetch), fetch)
 
 
-def _find(request: SignInRequest) -> Flow[_Discovered]:
-    checked_url("server's address", str(canonical(request.url)), request.url)
-    challenge = read_challenge(request.challenge)
-    discovery = Discovery(request.url, request.settings, request.version)
-    protected, doubts = yield from discovery.find_resource(challenge)
-    if challenge.unread:
-        doubts = (f"part of the server's challenge cannot be read: {show_line(challenge.unread, 120)!r}", *doubts)
-    if odd := " ".join(scope for scope in challenge.scopes if scope not in sound_scopes(challenge.scopes)):
-        doubts = (*doubts, f"the server's challenge names scopes that cannot be asked for: {show_line(odd, 120)}")
-    origin = origin_of(request.url)
-    named = (origin,) if protected is None else protected.authorization_servers or (origin,)
-    _check_pinned(request.settings, named)
-    if protected is None:
-        issuer = yield from discovery.find_old_issuer()
-    else:
-        if not protected.authorization_servers:
-            doubts = (*doubts, "the server's metadata names no authorization server; its own origin announces this one")
-        before = [grant.issuer for grant in request.known.grants]
-        issuer = yield from discovery.find_issuer(filter(request.settings.takes, named), before)
-    return _Discovered(request, challenge, protected, issuer, doubts)
-
-
-def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
-    """Raise SignInFailed unless the configured issuer, compared as text, is among ``named``."""
-    if not any(map(settings.takes, named)):
-        raise SignInFailed(
-            f"the configuration allows {show_line(settings.issuer, 120)!r} alone, and the server names "
-            f"{' and '.join(show_line(each, 120) for each in named)}; if that is right, change oauth.issuer"
-            f"{next(filter(None, (slash_advice(settings.issuer, each) for each in named)), '')}"
-        )
-
-
 def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
     methods = issuer.challenge_methods
     if not issuer.announced or settings.without_pkce_metadata or (methods is not None and "S256" in methods):
@@ -221,17 +128,6 @@ def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
         f"{host_of(issuer.issuer)} {says}, so a stolen code could be used; if you trust it all the same, set "
         "oauth.without_pkce_metadata = true for this server"
     )
-
-
-def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
-    """Never present a client id of one authorization server to another."""
-    for grant in request.known.grants:
-        same = request.settings.same_issuer(grant.issuer, issuer.issuer)
-        if grant.client.client_id == request.settings.client_id and not same:
-            raise SignInFailed(
-                f"the configured client_id belongs to {host_of(grant.issuer)}, and the server now names "
-                f"{host_of(issuer.issuer)}; if that is right, sign out of this server and change oauth.client_id"
-            )
 
 
 def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> ClientRegistration | None:
@@ -258,7 +154,7 @@ def _listen_for_callback(
 
 
 def _agree(
-    plan: SignInPlan, found: _Discovered, client: ClientRegistration | None
+    plan: SignInPlan, found: DiscoveredServer, client: ClientRegistration | None
 ) -> Flow[tuple[SignInConsent, ClientRegistration]]:
     """Ask for consent and return it with the client; after a refused registration ask for a client id."""
     settings, issuer = found.request.settings, found.issuer
@@ -277,7 +173,9 @@ def _agree(
             plan = replace(plan, client=ClientOrigin.ASKED, problem=str(error))
 
 
-def _plan(found: _Discovered, origin: ClientOrigin, client: ClientRegistration | None, redirect_uri: str) -> SignInPlan:
+def _plan(
+    found: DiscoveredServer, origin: ClientOrigin, client: ClientRegistration | None, redirect_uri: str
+) -> SignInPlan:
     request, issuer = found.request, found.issuer
     scopes, scopes_from = found.scopes()
     held = found.before
@@ -303,7 +201,7 @@ def _plan(found: _Discovered, origin: ClientOrigin, client: ClientRegistration |
     )
 
 
-def _warnings(found: _Discovered) -> Iterable[str]:
+def _warnings(found: DiscoveredServer) -> Iterable[str]:
     issuer, request = found.issuer, found.request
     yield from found.doubts
     foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
@@ -326,7 +224,11 @@ def _warnings(found: _Discovered) -> Iterable[str]:
 
 
 def _authorize(
-    found: _Discovered, client: ClientRegistration, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
+    found: DiscoveredServer,
+    client: ClientRegistration,
+    redirect_uri: str,
+    scopes: tuple[str, ...],
+    now: Callable[[], float],
 ) -> Flow[TokenResponse]:
     issuer, settings = found.issuer, found.request.settings
     pending = PendingAuthorization(
@@ -340,7 +242,7 @@ def _authorize(
         "code_challenge_method": "S256",
         "state": pending.state,
         "resource": found.resource,
-        **_scope(scopes),
+        **scope_form(scopes),
         **({"prompt": "consent"} if OFFLINE in scopes else {}),
     }
     callback = yield VisitAuthorizationPage(authorization_url(issuer.authorization_endpoint, parameters), pending)
@@ -352,30 +254,5 @@ def _authorize(
         "resource": found.resource,
     }
     authentication = ClientAuthentication(client, issuer.issuer, settings)
-    fetch = authentication.request("Exchange the code for a token", issuer.token_endpoint, form, now())
-    return read_tokens((yield fetch), fetch)
-
-
-def _grant(
-    found: _Discovered, client: ClientRegistration, tokens: TokenResponse, asked: tuple[str, ...], now: float
-) -> TokenGrant:
-    issuer = found.issuer
-    return TokenGrant(
-        issuer=issuer.issuer,
-        resource=found.resource,
-        client=client,
-        token_endpoint=issuer.token_endpoint,
-        revocation_endpoint=issuer.revocation_endpoint,
-        access_token=tokens.access_token,
-        refresh_token=tokens.refresh_token,
-        expires_at=None if tokens.lifetime is None else now + tokens.lifetime,
-        lifetime=tokens.lifetime,
-        scopes=asked if tokens.scopes is None else tokens.scopes,
-        asked=asked,
-        home="" if is_for(found.resource, found.request.url) else canonical(found.request.url),
-        subject=tokens.subject,
-    )
-
-
-def _scope(scopes: tuple[str, ...]) -> dict[str, str]:
-    return {"scope": " ".join(scopes)} if scopes else {}
+    title = "Exchange the code for a token"
+    return (yield from token_request(authentication, title, issuer.token_endpoint, form, now, found.prover))

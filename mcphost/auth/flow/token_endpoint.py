@@ -19,7 +19,7 @@ from mcphost.auth.flow.metadata import read_document, sound_scopes
 from mcphost.auth.flow.steps import JSON, HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.masking import quoted, secrets_of
 from mcphost.auth.ports import OAuthSettings
-from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
+from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration, TokenType
 from mcphost.errors import SignInFailed
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of
@@ -43,6 +43,7 @@ class TokenResponse:
     lifetime: float | None
     scopes: tuple[str, ...] | None
     subject: str = ""
+    token_type: TokenType = "Bearer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,16 @@ class ClientAuthentication:
     issuer: str
     settings: OAuthSettings
 
-    def request(self, title: str, endpoint: str, form: Mapping[str, str], now: float) -> HttpExchange:
+    def request(
+        self, title: str, endpoint: str, form: Mapping[str, str], now: float, headers: Mapping[str, str] | None = None
+    ) -> HttpExchange:
         """A token request with ``form``. Raises SignInFailed if the private key cannot be used."""
-        headers, proof = self._proof(now)
-        return HttpExchange(title, endpoint, "token", {"Accept": JSON, **headers}, {**form, **proof})
+        own, proof = self._proof(now)
+        return HttpExchange(title, endpoint, "token", {"Accept": JSON, **own, **(headers or {})}, {**form, **proof})
 
     def _proof(self, now: float) -> tuple[Mapping[str, str], Mapping[str, str]]:
         client = self.client
-        named = {"client_id": client.client_id}
+        named = {"client_id": client.client_id} if client.client_id else {}  # a workload needs no client
         if client.method == "client_secret_basic":
             return {"Authorization": f"Basic {_basic(client.client_id, self._secret())}"}, {}
         if client.method == "client_secret_post":
@@ -106,7 +109,8 @@ def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenR
     if has_error(document) or answer.status != 200:
         raise refusal(document, answer.status, "a token", fetch)
     kind = document.get("token_type")
-    if str(kind).lower() != "bearer":
+    token_type = _TOKEN_TYPES.get(str(kind).lower())
+    if token_type is None:
         named = quoted(kind, 60, secrets_of(fetch, document)) if isinstance(kind, str) else ""
         raise SignInFailed(f"{what} holds no Bearer token, but one {f'of type {named}' if named else 'without a type'}")
     token = _token(document.get("access_token"))
@@ -114,7 +118,17 @@ def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenR
         raise SignInFailed(f"{what} holds no token, or one that no header may carry")
     subject = subject_of(document.get("id_token"), token)
     refresh, life = _token(document.get("refresh_token")), _life(document.get("expires_in"))
-    return TokenResponse(token, refresh, life, _scopes(document), subject)
+    return TokenResponse(token, refresh, life, _scopes(document), subject, token_type)
+
+
+def error_code(answer: HttpAnswer | Unreachable) -> str:
+    """The error code of a refusal; empty for any other outcome."""
+    if isinstance(answer, Unreachable) or answer.status not in (400, 401):
+        return ""
+    try:
+        return str(read_document("", answer, secret=True).get("error"))
+    except SignInFailed:
+        return ""
 
 
 def why_not_revoked(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> str:
@@ -139,6 +153,8 @@ def refusal(document: Mapping[str, Any], status: int, what: str, fetch: HttpExch
     reason = quoted(_described(document), 200, secrets)
     return SignInFailed(f"{host_of(fetch.url)} refused {what} ({shown}){f': {reason}' if reason else ''}", code=code)
 
+
+_TOKEN_TYPES: Final[Mapping[str, TokenType]] = {"bearer": "Bearer", "dpop": "DPoP"}
 
 _CODE: Final = r"[A-Za-z]+(?:[_.-][A-Za-z]+){0,8}"
 """An error code; a word with other characters may be a token."""

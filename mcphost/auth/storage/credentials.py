@@ -7,9 +7,13 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mcphost.auth.dpop import ProofKey
 from mcphost.auth.flow.metadata import is_for
 
 AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+
+TokenType = Literal["Bearer", "DPoP"]
+"""The scheme in which a token is sent."""
 
 SLACK: Final = 30.0
 """Seconds before expiry at which a token is renewed, so that none expires during a call."""
@@ -57,6 +61,9 @@ class TokenGrant(_Kept):
     """The server's URL at the sign-in, where `resource` is another one that the configuration accepts."""
     subject: str = ""
     """The ``sub`` claim of the token, or an empty text."""
+    token_type: TokenType = "Bearer"
+    key: ProofKey | None = None
+    """The key of the sign-in: the refresh token may be bound to it, even if the access token is not."""
 
     @property
     def slack(self) -> float:
@@ -104,5 +111,7 @@ class Credentials(_Kept):
         """Every value that must never be shown."""
         for grant in self.grants:
             yield from (grant.access_token, grant.refresh_token, grant.client.client_secret)
+            if grant.key is not None:
+                yield grant.key.d
         for client in self.clients.values():
             yield client.client_secret

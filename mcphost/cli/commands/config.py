@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mcphost.auth.ports import obtains_alone
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, reports_on
 from mcphost.cli.run import finish
 from mcphost.cli.settings import find, read_settings, trusted_folders
@@ -174,7 +175,7 @@ def _signs_in(server: ServerConfig) -> Iterator[str]:
     for key in ("client_secret", "private_key"):
         if value := getattr(oauth, key):
             yield f"    signing in with {key} {show_line(value, 4096)}"
-    if oauth.grant == "client_credentials":
+    if obtains_alone(oauth):
         yield "    by itself, wherever that server says"
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mcphost.auth.flow.oauth import SignInRequest, sign_in, sign_in_machine
+from mcphost.auth.flow.discovered import SignInRequest
+from mcphost.auth.flow.grants import flow_of
 from mcphost.auth.flow.steps import (
     AskConsent,
     Flow,
@@ -91,8 +92,7 @@ class World:
         known: Credentials | None = None,
     ) -> TokenGrant:
         request = SignInRequest("web", url, settings or OAuthSettings(), challenge, status, known or Credentials())
-        machine = request.settings.grant == "client_credentials"
-        grant: TokenGrant = self.work((sign_in_machine if machine else sign_in)(request, lambda: NOW))
+        grant: TokenGrant = self.work(flow_of(request.settings)(request, lambda: NOW))
         return grant
 
     def work(self, flow: Flow[Any]) -> Any:

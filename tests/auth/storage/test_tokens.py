@@ -91,7 +91,7 @@ async def test_a_grant_of_another_issuer_replaces_the_old_one() -> None:
         async with store.changing("web") as held:
             await store.write("web", held.with_grant(grant))
     session = TokenSession("web", URL, OAuthSettings(), store, lambda: 0.0)
-    session.fetch = refuse
+    session.steps.fetch = refuse
     assert await session.token() == "access-of-other"
     assert await session.replacement("access-of-other", "") == ""
     assert await session.token() == ""
@@ -185,7 +185,7 @@ async def test_a_token_is_not_renewed_while_the_keychain_is_shut() -> None:
     shelf, clock, server = Shelf(), [0.0], Server([])
     await store_over(shelf).write("web", HELD.with_grant(GRANT))
     session = TokenSession("web", URL, OAuthSettings(), store_over(shelf, clock), lambda: clock[0])
-    session.fetch = server.answer
+    session.steps.fetch = server.answer
     assert await session.token() == "access-0"
     shelf.before = locked
     assert await session.replacement("access-0", "") == ""
@@ -362,7 +362,7 @@ async def test_no_refresh_token_comes_twice_unless_an_answer_was_lost(
     def run() -> TokenSession:
         store = TokenStore(shelved(shelf), lambda secret: None, lock)
         found = TokenSession("web", URL, OAuthSettings(), store, lambda: now[0])
-        found.fetch = server.answer
+        found.steps.fetch = server.answer
         return found
 
     async def call(actor: TokenSession) -> None:

@@ -1,0 +1,166 @@
+"""Finds the authorization server for a sign-in, and makes the grant of what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from typing import Final
+
+from mcphost.auth.addresses import checked_url
+from mcphost.auth.dpop import Nonces, Prover
+from mcphost.auth.flow.metadata import (
+    AuthorizationServer,
+    Discovery,
+    ProtectedResource,
+    canonical,
+    is_for,
+    slash_advice,
+    sound_scopes,
+)
+from mcphost.auth.flow.steps import Flow
+from mcphost.auth.flow.token_endpoint import TokenResponse
+from mcphost.auth.ports import OAuthSettings
+from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
+from mcphost.errors import SignInFailed
+from mcphost.lazy_dataclass import dataclass
+from mcphost.net.origins import host_of, origin_of
+from mcphost.protocol.challenge import Challenge, read_challenge
+from mcphost.protocol.display import show_line
+
+VERSION: Final = "2025-11-25"
+"""The revision named in discovery requests before one is negotiated."""
+
+OFFLINE: Final = "offline_access"
+"""The scope that asks for a refresh token."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInRequest:
+    """The input of a sign-in. ``status`` is 401, or 403 if a scope was missing."""
+
+    server: str
+    url: str
+    settings: OAuthSettings
+    challenge: str = ""
+    status: int = 401
+    known: Credentials = field(default_factory=Credentials)
+    version: str = VERSION
+    nonces: Nonces = field(default_factory=Nonces)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredServer:
+    """The results of discovery for a sign-in request."""
+
+    request: SignInRequest
+    challenge: Challenge
+    protected: ProtectedResource | None
+    issuer: AuthorizationServer
+    doubts: tuple[str, ...] = ()
+    """Where discovery left the server's own words; safe to show."""
+    prover: Prover | None = None
+    """Makes the proofs of the token requests; None: the token is not to be bound to a key."""
+
+    @property
+    def resource(self) -> str:
+        return canonical(self.request.url) if self.protected is None else self.protected.resource
+
+    @property
+    def before(self) -> TokenGrant | None:
+        """The present grant of the same issuer."""
+        grant = self.request.known.grant_for(self.request.url, self.request.settings.resource)
+        return grant if grant is not None and grant.issuer == self.issuer.issuer else None
+
+    def scopes(self) -> tuple[tuple[str, ...], str]:
+        """The scopes to request, and who named them."""
+        settings, challenged = self.request.settings, self.challenge.scopes
+        held = self.before
+        if self.request.status == 403:
+            earlier = (*held.asked, *held.scopes) if held else ()
+            every = (*earlier, *settings.scopes, *challenged)
+            return self._sound(every), "the call that was refused, besides what you had"
+        if settings.scopes:
+            return self._sound(settings.scopes), "your configuration"
+        if held and not set(challenged).issubset((*held.asked, *held.scopes)):  # else what was held is lost
+            return self._sound((*held.asked, *held.scopes, *challenged)), "the server's refusal, besides what you had"
+        if challenged:
+            return self._sound(challenged), "the server's refusal"
+        if self.protected is not None and self.protected.scopes:
+            return self._sound(self.protected.scopes), "the server's metadata, all it lists"
+        return (), "no one: the authorization server decides"
+
+    def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
+        """The valid scopes, and ``offline_access`` if the issuer offers it."""
+        good = sound_scopes(scopes)
+        offline = [OFFLINE] if good and OFFLINE in self.issuer.scopes else []
+        return tuple(dict.fromkeys([*good, *offline]))
+
+
+def find(request: SignInRequest) -> Flow[DiscoveredServer]:
+    checked_url("server's address", str(canonical(request.url)), request.url)
+    challenge = read_challenge(request.challenge)
+    discovery = Discovery(request.url, request.settings, request.version)
+    protected, doubts = yield from discovery.find_resource(challenge)
+    if challenge.unread:
+        doubts = (f"part of the server's challenge cannot be read: {show_line(challenge.unread, 120)!r}", *doubts)
+    if odd := " ".join(scope for scope in challenge.scopes if scope not in sound_scopes(challenge.scopes)):
+        doubts = (*doubts, f"the server's challenge names scopes that cannot be asked for: {show_line(odd, 120)}")
+    origin = origin_of(request.url)
+    named = (origin,) if protected is None else protected.authorization_servers or (origin,)
+    _check_pinned(request.settings, named)
+    if protected is None:
+        issuer = yield from discovery.find_old_issuer()
+    else:
+        if not protected.authorization_servers:
+            doubts = (*doubts, "the server's metadata names no authorization server; its own origin announces this one")
+        before = [grant.issuer for grant in request.known.grants]
+        issuer = yield from discovery.find_issuer(filter(request.settings.takes, named), before)
+    return DiscoveredServer(request, challenge, protected, issuer, doubts)
+
+
+def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
+    """Raise SignInFailed unless the configured issuer, compared as text, is among ``named``."""
+    if not any(map(settings.takes, named)):
+        raise SignInFailed(
+            f"the configuration allows {show_line(settings.issuer, 120)!r} alone, and the server names "
+            f"{' and '.join(show_line(each, 120) for each in named)}; if that is right, change oauth.issuer"
+            f"{next(filter(None, (slash_advice(settings.issuer, each) for each in named)), '')}"
+        )
+
+
+def check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
+    """Never present a client id of one authorization server to another."""
+    for grant in request.known.grants:
+        same = request.settings.same_issuer(grant.issuer, issuer.issuer)
+        if grant.client.client_id == request.settings.client_id and not same:
+            raise SignInFailed(
+                f"the configured client_id belongs to {host_of(grant.issuer)}, and the server now names "
+                f"{host_of(issuer.issuer)}; if that is right, sign out of this server and change oauth.client_id"
+            )
+
+
+def grant_of(
+    found: DiscoveredServer, client: ClientRegistration, tokens: TokenResponse, asked: tuple[str, ...], now: float
+) -> TokenGrant:
+    issuer = found.issuer
+    return TokenGrant(
+        issuer=issuer.issuer,
+        resource=found.resource,
+        client=client,
+        token_endpoint=issuer.token_endpoint,
+        revocation_endpoint=issuer.revocation_endpoint,
+        access_token=tokens.access_token,
+        refresh_token=tokens.refresh_token,
+        expires_at=None if tokens.lifetime is None else now + tokens.lifetime,
+        lifetime=tokens.lifetime,
+        scopes=asked if tokens.scopes is None else tokens.scopes,
+        asked=asked,
+        home="" if is_for(found.resource, found.request.url) else canonical(found.request.url),
+        subject=tokens.subject,
+        token_type=tokens.token_type,
+        key=None if found.prover is None else found.prover.key,
+    )
+
+
+def scope_form(scopes: tuple[str, ...]) -> dict[str, str]:
+    return {"scope": " ".join(scopes)} if scopes else {}

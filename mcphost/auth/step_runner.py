@@ -1,0 +1,46 @@
+"""Carries out the steps of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from mcphost.auth.flow.steps import Flow, FlowStep, HttpAnswer, HttpExchange, Unreachable
+from mcphost.errors import SignInFailed
+from mcphost.lazy_dataclass import dataclass
+
+PERSON: Final = "person"
+"""The code of a failure because a step needs a person."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class StepRunner:
+    """Carries out the steps that need no person."""
+
+    fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]
+
+    async def do(self, step: FlowStep) -> Any:
+        """Carry out one step and return its outcome. Raises SignInFailed, with code `PERSON` if it needs a person."""
+        if isinstance(step, HttpExchange):
+            return await self.fetch(step)
+        raise SignInFailed("a person is needed for this", code=PERSON)
+
+
+async def run_flow(flow: Flow[_T], do: Callable[[FlowStep], Awaitable[Any]]) -> _T:
+    """Run a flow to its end; the failure of a step is raised inside it. Raises SignInFailed."""
+    outcome, failure = None, None
+    try:
+        while True:
+            step = flow.send(outcome) if failure is None else flow.throw(failure)
+            outcome, failure = None, None
+            try:
+                outcome = await do(step)
+            except SignInFailed as error:
+                failure = error
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    finally:
+        flow.close()
