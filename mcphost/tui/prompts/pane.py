@@ -15,8 +15,8 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
 from mcphost.tui.catalog.argument_table import text_arguments
+from mcphost.tui.catalog.form_pane import CatalogFormPane, EntryDescription
 from mcphost.tui.catalog.list import CatalogList
-from mcphost.tui.catalog.pane import CatalogPane, EntryDescription
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.results.failure import code_label
@@ -58,7 +58,7 @@ class PromptList(CatalogList[CatalogPrompt]):
         return SearchText(prompt.name, prompt.label, entry.server, more=prompt.description or "")
 
 
-class PromptsPane(CatalogPane[CatalogPrompt]):
+class PromptsPane(CatalogFormPane[CatalogPrompt]):
     HELP = "The servers' prompts: ready-made texts for a model. Nothing is sent to a model from here."
     KIND = "prompt"
     BINDINGS: ClassVar[list[BindingType]] = [

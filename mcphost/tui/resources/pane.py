@@ -20,8 +20,8 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text, unindented
 from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
+from mcphost.tui.catalog.form_pane import CatalogFormPane
 from mcphost.tui.catalog.list import CatalogList
-from mcphost.tui.catalog.pane import CatalogPane
 from mcphost.tui.kit.clock import clock_text
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
@@ -226,7 +226,7 @@ class ResourceList(CatalogList[AnyResource]):
         return self.marks.mark(entry.key) or (FOLDER if entry.resource.is_folder else "")
 
 
-class ResourcesPane(CatalogPane[AnyResource]):
+class ResourcesPane(CatalogFormPane[AnyResource]):
     HELP = "The servers' resources and their contents."
     KIND = "resource"
     BINDINGS: ClassVar[list[BindingType]] = [
