@@ -14,6 +14,34 @@ CALLBACK_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
+class IdentitySettings:
+    """``[identity.NAME]`` with its references resolved; "" is unset."""
+
+    name: str
+    issuer: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    private_key: str = field(default="", repr=False)
+    """PEM; signs client assertions instead of a secret."""
+    scopes: tuple[str, ...] = ("openid", "offline_access")
+    redirect_host: Literal["127.0.0.1", "localhost"] = "127.0.0.1"
+    redirect_port: int = 0
+    subject: Literal["auto", "id_token", "refresh_token"] = "auto"
+    """The token that proves the identity; ``auto``: the refresh token where there is no valid ID token."""
+
+    @property
+    def client(self) -> OAuthSettings:
+        """The settings of mcphost as a client of the identity provider."""
+        return OAuthSettings(
+            issuer=self.issuer,
+            client_id=self.client_id,
+            client_secret=self.client_secret,
+            private_key=self.private_key,
+            dpop="off",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class OAuthSettings:
     """``[servers.NAME.oauth]`` of one server with its references resolved; "" is unset."""
 
@@ -34,7 +62,9 @@ class OAuthSettings:
     redirect_port: int = 0
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
     scopes: tuple[str, ...] = ()
-    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    grant: Literal["authorization_code", "client_credentials", "enterprise"] = "authorization_code"
+    identity: IdentitySettings | None = None
+    """The identity of the grant ``enterprise``."""
     dpop: Literal["auto", "require", "off"] = "auto"
     """Bind tokens to a key; ``auto``: if both the server and its authorization server show that they can."""
     without_pkce_metadata: bool = False

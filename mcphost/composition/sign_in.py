@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
-from mcphost.config import ComparedServer, Config, GivenServer, ResolvedServer, Values, entry_of
+from mcphost.config import ComparedServer, Config, GivenServer, ResolvedIdentity, ResolvedServer, Values, entry_of
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError, SignInFailed
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
-    from mcphost.auth.ports import SignInPort, SignInStatus, SignInUser
+    from mcphost.auth.ports import IdentitySettings, SignInPort, SignInStatus, SignInUser
     from mcphost.auth.session import Bearer, TokenSession
 
 
@@ -84,7 +84,9 @@ class SignIns:
             return None
         from mcphost.auth.ports import OAuthSettings
 
-        settings = OAuthSettings(**{name: value for name, value in server.oauth if value is not None})
+        given = {name: value for name, value in server.oauth if value is not None}
+        identity = None if server.identity is None else identity_settings(server.identity)
+        settings = OAuthSettings(**{**given, "identity": identity})
         return self._authorizer().session(item_name(config, server), server.url, settings)
 
     def _authorizer(self) -> Authorizer:
@@ -114,6 +116,13 @@ class _ServerSignIn:
 
     async def sign_out(self) -> str:
         return await self._authorizer.sign_out(self._item)
+
+
+def identity_settings(identity: ResolvedIdentity) -> IdentitySettings:
+    from mcphost.auth.ports import IdentitySettings
+
+    given = {name: value for name, value in identity.settings if value is not None}
+    return IdentitySettings(identity.name, **given)
 
 
 def item_name(config: Config, server: ResolvedServer) -> str:

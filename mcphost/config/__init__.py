@@ -6,6 +6,7 @@ Importing this package reads no file.
 
 from mcphost.config.changes import Changes, compare
 from mcphost.config.fields import entry_of
+from mcphost.config.identities import IdentityConfig
 from mcphost.config.limits import Limits
 from mcphost.config.loading import (
     ConfigLocation,
@@ -29,9 +30,11 @@ from mcphost.config.policy import Policy, PolicyAction, names_agent, rule_matche
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
 from mcphost.config.resolved import (
+    ResolvedIdentity,
     ResolvedModel,
     ResolvedRoot,
     ResolvedServer,
+    resolve_identity,
     resolve_model,
     resolve_roots,
     resolve_server,
@@ -64,6 +67,7 @@ __all__ = [
     "ConfigErrors",
     "ConfigLocation",
     "GivenServer",
+    "IdentityConfig",
     "Limits",
     "LoadedConfig",
     "ModelConfig",
@@ -74,6 +78,7 @@ __all__ = [
     "RecordedServer",
     "Reference",
     "RegistryConfig",
+    "ResolvedIdentity",
     "ResolvedModel",
     "ResolvedRoot",
     "ResolvedServer",
@@ -96,6 +101,7 @@ __all__ = [
     "read_toml",
     "references",
     "references_within",
+    "resolve_identity",
     "resolve_model",
     "resolve_roots",
     "resolve_server",

@@ -24,7 +24,7 @@ RISKY_FIELDS = frozenset(
 )
 """Fields that the user consents to with a server: the program or URL, and what it is given."""
 
-_SECTIONS = ("models", "policy", "limits", "ui", "chat", "registry", "serve", "profiles")
+_SECTIONS = ("models", "identity", "policy", "limits", "ui", "chat", "registry", "serve", "profiles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ def _fields(old: Config, new: Config, name: str) -> tuple[str, ...]:
     fields = [
         key for key in type(after).model_fields if key != "limits" and getattr(before, key) != getattr(after, key)
     ]
+    if old.identity_of(name) != new.identity_of(name) and "oauth" not in fields:
+        fields.append("oauth")
     if old.limits_for(name) != new.limits_for(name):
         fields.append("limits")
     return tuple(fields)

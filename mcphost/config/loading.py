@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 
 from mcphost.config.fields import ConfigTable, server_name
 from mcphost.config.files import read_regular, text_of
+from mcphost.config.identities import IdentityConfig
 from mcphost.config.limits import Limits
 from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, ProfileConfig, RegistryConfig, ServeConfig
 from mcphost.config.policy import Policy
-from mcphost.config.problems import TableValidator, each, together
-from mcphost.config.servers import LOOSENING_OAUTH_KEYS, ServerConfig
+from mcphost.config.problems import TableValidator, each, nearest, shown_key, together
+from mcphost.config.servers import ServerConfig, users_oauth_keys
 from mcphost.errors import ConfigError, UnresolvedReference
 from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
@@ -33,7 +34,9 @@ MAX_FILE_BYTES = 2 * 1024 * 1024
 MAX_ENTRIES = 500
 """Servers, or models, of one file."""
 
-_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry", "serve", "profiles")
+_SECTIONS = (
+    "servers", "mcp_servers", "models", "identity", "policy", "limits", "ui", "chat", "registry", "serve", "profiles",
+)  # fmt: skip
 _PROJECT_SECTIONS = ("servers", "mcp_servers", "profiles")
 _USERS_KEYS = ("trust_hints", "sampling", "limits", "roots")
 _AT_LINE = r" \(at (?:line (\d+), column \d+|end of document)\)$"
@@ -314,9 +317,11 @@ class _Reader:
         models = dict(self._entries("models", ModelConfig))
         servers = dict(self._servers())
         profiles = dict(self._entries("profiles", ProfileConfig))
+        identities = dict(self._entries("identity", IdentityConfig))
         if self._fatal:
             raise together([*self._fatal, *self._problems])
-        config = config.model_copy(update={"servers": servers, "models": models, "profiles": profiles})
+        tables = {"servers": servers, "models": models, "identity": identities, "profiles": profiles}
+        config = config.model_copy(update=tables)
         return LoadedConfig(config, each(self._problems), self._disabled)
 
     def _check_sections(self) -> None:
@@ -392,6 +397,11 @@ class _Reader:
         model = server.sampling.model
         if model is not None and model not in self._data.get("models", {}):
             raise validator.problem((*where, "sampling", "model"), f"there is no [models.{model}]; add it")
+        identity, known = server.oauth.identity, self._data.get("identity", {})
+        if identity is not None and identity not in known:
+            near = nearest(identity, list(known))
+            advice = f"did you mean {shown_key(near)}?" if near else "add it"
+            raise validator.problem((*where, "oauth", "identity"), f"there is no [identity.{identity}]; {advice}")
         return server
 
     def _entry(self, where: tuple[str, str], table: object, model: type[_T], validator: TableValidator) -> _T:
@@ -409,7 +419,7 @@ class _Reader:
             granted += [("tools", name, key) for name, tool in tools.items() for key in _granting(tool)]
             kept["tools"] = {name: _without(tool, *_granting(tool)) for name, tool in tools.items()}
         if isinstance(oauth := table.get("oauth"), dict):
-            loosened = [key for key in LOOSENING_OAUTH_KEYS if oauth.get(key) not in (None, False, "exact")]
+            loosened = users_oauth_keys(oauth)
             granted += [("oauth", key) for key in loosened]
             kept["oauth"] = _without(oauth, *loosened)
         for keys in granted:

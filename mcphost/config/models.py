@@ -28,6 +28,7 @@ from mcphost.config.fields import (
     entry_of,
     misplaced,
 )
+from mcphost.config.identities import IdentityConfig
 from mcphost.config.limits import MB, Limits
 from mcphost.config.model_providers import HOSTED_PROVIDERS
 from mcphost.config.policy import Policy, ToolChoices, chooses
@@ -235,6 +236,8 @@ class Config(ConfigTable):
     """MCP servers by name."""
     models: dict[Name, ModelConfig] = Field(default_factory=dict)
     """Language models by name."""
+    identity: dict[Name, IdentityConfig] = Field(default_factory=dict)
+    """Accounts at identity providers by name."""
     policy: Policy = Policy.model_construct()
     """The calls that need a question."""
     limits: Limits = Limits.model_construct()
@@ -255,6 +258,12 @@ class Config(ConfigTable):
     """The profile in use; not a key."""
     added: Path | None = None
     """The ``servers.toml`` whose servers are among these; not a key."""
+
+    def identity_of(self, server: str) -> IdentityConfig | None:
+        """The identity with which this server is signed in to, if any."""
+        entry = self.servers.get(entry_of(server))
+        name = None if entry is None else entry.oauth.identity
+        return None if name is None else self.identity.get(name)
 
     def limits_for(self, name: str) -> Limits:
         """Return the limits of the server ``name``: its own where it has some, else those of ``[limits]``."""

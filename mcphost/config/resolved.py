@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from mcphost.config.fields import entry_of, reason_against_document, reason_against_url
+from mcphost.config.identities import IdentityConfig
 from mcphost.config.models import Config, ModelConfig
 from mcphost.config.servers import OAuthConfig, ServerConfig
 from mcphost.config.values import Values
@@ -31,6 +32,13 @@ class ResolvedRoot:
     name: str | None = None
 
 
+class ResolvedIdentity(NamedTuple):
+    """One identity, ready to sign in with."""
+
+    name: str
+    settings: IdentityConfig
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedServer:
     """One server, ready to start. Either ``command`` or ``url`` is set.
@@ -47,6 +55,7 @@ class ResolvedServer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     oauth: OAuthConfig = field(default_factory=OAuthConfig.model_construct)
     roots: tuple[ResolvedRoot, ...] = ()
+    identity: ResolvedIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,9 @@ def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
     """
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
-    return _Resolution(values.beside(config.path), f"servers.{entry_of(name)}").server(name, server)
+    found = _Resolution(values.beside(config.path), f"servers.{entry_of(name)}").server(name, server)
+    identity = server.oauth.identity
+    return found if identity is None else replace(found, identity=resolve_identity(config, values, identity))
 
 
 class ResolvedProgram(NamedTuple):
@@ -91,6 +102,13 @@ def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRo
     if (server := config.servers.get(name)) is None:
         raise UnknownName(f"there is no server {name!a} in the configuration")
     return tuple(_Resolution(values.beside(config.path), f"servers.{entry_of(name)}").roots(server))
+
+
+def resolve_identity(config: Config, values: Values, name: str) -> ResolvedIdentity:
+    """Return the identity ``name`` with its references replaced; see ``resolve_server``."""
+    if (identity := config.identity.get(name)) is None:
+        raise UnknownName(f"there is no [identity.{name}] in the configuration that can be used")
+    return ResolvedIdentity(name, _Resolution(values.beside(config.path), f"identity.{name}").identity(identity))
 
 
 def resolve_model(config: Config, values: Values, name: str) -> ResolvedModel:
@@ -182,25 +200,32 @@ class _Resolution:
 
     def _oauth(self, oauth: OAuthConfig) -> OAuthConfig:
         resolved = {
-            "issuer": self._url(oauth.issuer, "oauth.issuer"),
+            **self._client(oauth, "oauth."),
             "resource": self._optional(oauth.resource, "oauth.resource"),
-            "client_id": self._optional(oauth.client_id, "oauth.client_id"),
-            "client_secret": self._optional(oauth.client_secret, "oauth.client_secret", secret=True),
-            "private_key": self._private_key(oauth.private_key),
             "client_metadata_url": self._document_url(oauth.client_metadata_url),
-            "scopes": tuple(
-                self._values.resolve(scope, f"{self._where}.oauth.scopes[{index}]")
-                for index, scope in enumerate(oauth.scopes)
-            ),
         }
         return oauth.model_copy(update={name: value for name, value in resolved.items() if value})
 
-    def _private_key(self, text: str | None) -> str | None:
-        key = self._optional(text, "oauth.private_key", secret=True)
+    def identity(self, identity: IdentityConfig) -> IdentityConfig:
+        return identity.model_copy(update={name: value for name, value in self._client(identity).items() if value})
+
+    def _client(self, table: OAuthConfig | IdentityConfig, within: str = "") -> dict[str, object]:
+        """The issuer, the client there and its scopes, resolved."""
+        return {
+            "issuer": self._url(table.issuer, f"{within}issuer"),
+            "client_id": self._optional(table.client_id, f"{within}client_id"),
+            "client_secret": self._optional(table.client_secret, f"{within}client_secret", secret=True),
+            "private_key": self._private_key(table.private_key, f"{within}private_key"),
+            "scopes": tuple(
+                self._values.resolve(scope, f"{self._where}.{within}scopes[{index}]")
+                for index, scope in enumerate(table.scopes)
+            ),
+        }
+
+    def _private_key(self, text: str | None, where: str) -> str | None:
+        key = self._optional(text, where, secret=True)
         if key and not (key.lstrip().startswith("-----BEGIN ") and "PRIVATE KEY-----" in key):
-            raise ConfigError(
-                f"{self._where}.oauth.private_key: is not a private key in PEM (-----BEGIN PRIVATE KEY-----)"
-            )
+            raise ConfigError(f"{self._where}.{where}: is not a private key in PEM (-----BEGIN PRIVATE KEY-----)")
         return key
 
     def _document_url(self, text: str | None) -> str | None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from mcphost.config.identities import OPENID, IdentityConfig
 from mcphost.config.loading import MAX_ENTRIES
 from mcphost.config.model_providers import HOSTED_PROVIDERS
 from mcphost.config.models import Config, ModelConfig
@@ -32,7 +33,7 @@ def config_schema() -> dict[str, Any]:
     """The JSON Schema of ``config.toml``, ``servers.toml`` and a project's ``mcphost.toml``."""
     schema = Config.model_json_schema(schema_generator=_Generator)
     sections = {name: section for name, section in schema["properties"].items() if name not in NOT_KEYS}
-    for name in ("servers", "models", "profiles"):
+    for name in ("servers", "models", "identity", "profiles"):
         sections[name]["maxProperties"] = MAX_ENTRIES
     alias = {**sections["servers"], "description": "The same as servers, as other programs call it."}
     return {
@@ -148,6 +149,18 @@ _RULES: Final[Mapping[type[BaseModel], dict[str, Any]]] = {
                     "anyOf": [{"required": ["client_secret"]}, {"required": ["private_key"]}],
                 },
             ),
+            _where(
+                "grant",
+                "enterprise",
+                then={
+                    "required": ["identity"],
+                    "anyOf": [{"required": ["client_id"]}, {"required": ["client_metadata_url"]}],
+                },
+            ),
+            {
+                "if": {"required": ["identity"]},
+                "then": {"required": ["grant"], "properties": {"grant": {"enum": ["enterprise"]}}},
+            },
             {
                 "if": {"required": ["private_key"]},
                 "then": {"anyOf": [{"required": ["client_id"]}, {"required": ["client_metadata_url"]}]},
@@ -155,6 +168,7 @@ _RULES: Final[Mapping[type[BaseModel], dict[str, Any]]] = {
         ],
         "dependentRequired": {"client_secret": ["client_id"]},
     },
+    IdentityConfig: {"allOf": [{"properties": {"scopes": {"contains": {"const": OPENID}}}}]},
     ModelConfig: {
         "allOf": [_where("provider", *HOSTED_PROVIDERS, then={"required": ["model"]})],
         "dependentRequired": {"input_price": ["output_price"], "output_price": ["input_price"]},

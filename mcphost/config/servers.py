@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Annotated, Literal, Self
@@ -65,8 +65,10 @@ class OAuthConfig(ConfigTable):
     """Source of the client id: a metadata document, dynamic registration, or the ``client_id`` given here."""
     scopes: Several[Filled] = ()
     """The scopes to ask for; empty: those that the server says it needs."""
-    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    """A person in a browser, or this program by its own secret or key."""
+    grant: Literal["authorization_code", "client_credentials", "enterprise"] = "authorization_code"
+    """A person in a browser, this program by its own secret or key, or an account at an identity provider."""
+    identity: Name | None = None
+    """The ``[identity]`` entry of that account."""
     dpop: Literal["auto", "require", "off"] = "auto"
     """Bind tokens to a key of this machine: if both sides show that they can, always, or never."""
     without_pkce_metadata: bool = False
@@ -83,6 +85,18 @@ class OAuthConfig(ConfigTable):
         ):
             needs = 'grant = "client_credentials" needs client_id, and client_secret or private_key'
             raise misplaced("grant", needs)
+        return self
+
+    @model_validator(mode="after")
+    def _enterprise(self) -> Self:
+        if self.grant != "enterprise":
+            if self.identity is not None:
+                raise misplaced("identity", 'identity goes with grant = "enterprise"; set that, or remove identity')
+            return self
+        if self.identity is None:
+            raise misplaced("grant", 'grant = "enterprise" needs identity, the name of an [identity] entry')
+        if self.client_id is None and self.client_metadata_url is None:
+            raise misplaced("grant", 'grant = "enterprise" needs client_id, registered at the authorization server')
         return self
 
     @model_validator(mode="after")
@@ -126,8 +140,18 @@ def is_protocol_header(name: str) -> bool:
     return name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-")
 
 
-LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource")
+LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource", "identity")
 """Keys of ``oauth`` that only the user may set: they let a sign-in pass that is refused otherwise."""
+
+USERS_GRANTS = ("enterprise",)
+"""Grants that only the user may choose: they send out an identity that exists apart from the server."""
+
+
+def users_oauth_keys(oauth: Mapping[str, object]) -> tuple[str, ...]:
+    """The keys of this ``oauth`` table that only the user's own configuration may hold."""
+    loosening = [key for key in LOOSENING_OAUTH_KEYS if oauth.get(key) not in (None, False, "exact")]
+    return (*loosening, "grant") if oauth.get("grant") in USERS_GRANTS else tuple(loosening)
+
 
 PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
 ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")

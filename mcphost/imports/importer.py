@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from mcphost.cancellation import to_the_end
 from mcphost.config import LoadedConfig, ServerConfig
 from mcphost.config.references import VARIABLE
-from mcphost.config.servers import LOOSENING_OAUTH_KEYS
+from mcphost.config.servers import users_oauth_keys
 from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
 from mcphost.errors import ConfigError
 from mcphost.imports.dangers import DangerSign
@@ -463,7 +463,7 @@ class _Plan:
 
     def _refuse_grants(self, table: Mapping[str, Any]) -> None:
         oauth = table.get("oauth")
-        inner = [f"oauth.{key}" for key in oauth if key in LOOSENING_OAUTH_KEYS] if isinstance(oauth, Mapping) else []
+        inner = [f"oauth.{key}" for key in users_oauth_keys(oauth)] if isinstance(oauth, Mapping) else []
         for key in (*(key for key in table if key not in IMPORTED_KEYS), *inner):
             raise ConfigError(f"servers.{self._candidate.name}.{key!a} is not taken from elsewhere; set it yourself")
 

@@ -68,6 +68,29 @@ MISTAKES = [
         3,
         "needs client_id, and client_secret or pr",
     ),
+    (
+        '[servers.a]\nurl = "https://h"\noauth.grant = "enterprise"\noauth.client_id = "x"',
+        3,
+        "needs identity, the name of an [identity] entry",
+    ),
+    ('[servers.a]\nurl = "https://h"\noauth.identity = "b"', 3, 'identity goes with grant = "enterprise"'),
+    (
+        '[servers.a]\nurl = "https://h"\noauth.grant = "enterprise"\noauth.identity = "b"',
+        3,
+        "needs client_id, registered at the authorization server",
+    ),
+    (
+        '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\ngrant = "enterprise"\nclient_id = "x"\n'
+        'identity = "crop"\n[identity.corp]\nissuer = "https://i"\nclient_id = "y"',
+        6,
+        "servers.a.oauth.identity: there is no [identity.crop]; did you mean corp?",
+    ),
+    (
+        '[identity.a]\nissuer = "https://i"\nclient_id = "x"\nscopes = ["email"]',
+        4,
+        'identity.a: scopes need "openid"',
+    ),
+    ('[identity.a]\nissuer = "https://i"', 1, "identity.a.client_id: is missing"),
     ('[servers.a]\nurl = "https://h"\noauth.client_secret = "s3cret"', 3, "needs the client_id that it belongs to"),
     ('[servers.a]\nurl = "https://h"\noauth.private_key = "s3cret"', 3, "needs the client_id or client_metadata_url"),
     ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "https://h/"', 3, "must be https and have a path"),

@@ -232,6 +232,17 @@ def test_a_project_does_not_loosen_a_sign_in(line: str) -> None:
     assert loaded.config.servers["a"].oauth == OAuthConfig(scopes=("x",))
 
 
+@pytest.mark.requirement("EMA-09")
+def test_a_project_uses_no_identity_of_the_user() -> None:
+    oauth = 'grant = "enterprise"\nidentity = "corp"\nclient_id = "x"\n'
+    theirs = '[identity.corp]\nissuer = "https://idp"\nclient_id = "y"\n'
+    loaded = parse(f'[servers.a]\nurl = "https://h"\n[servers.a.oauth]\n{oauth}{theirs}', FILE, project=True)
+    ignored = [(problem.line, "is ignored in a project's file" in str(problem)) for problem in loaded.problems]
+    assert ignored == [(4, True), (5, True), (7, True)]
+    assert loaded.config.servers["a"].oauth == OAuthConfig(client_id="x")
+    assert loaded.config.identity == {}
+
+
 _VALUES = st.recursive(
     st.one_of(st.booleans(), st.integers(-5, 10**20), st.floats(), st.text(max_size=8), st.dates()),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),

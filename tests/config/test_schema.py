@@ -26,6 +26,7 @@ EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 BEYOND_A_SCHEMA = {
     "above tool_timeout_max_sec": "two values are compared",
     "there is no [models.gpt]": "one table names another",
+    "there is no [identity.crop]": "one table names another",
     "the header a is set twice": "keys of two tables are compared, in capital or small letters",
     "is in [servers] as well; keep one": "keys of two tables are compared",
     "needs command": "servers.toml may have it",

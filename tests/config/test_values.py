@@ -299,3 +299,18 @@ def test_a_model_is_resolved_and_its_key_masked(values: Values) -> None:
 def test_an_unknown_name_is_refused(values: Values, resolve: Callable[[Config, Values, str], object]) -> None:
     with pytest.raises(UnknownName, match="'b'"):
         resolve(Config(), values, "b")
+
+
+def test_an_identity_is_resolved_with_the_server_that_names_it() -> None:
+    config = parse(
+        '[servers.a]\nurl = "https://h"\noauth = { grant = "enterprise", identity = "corp", client_id = "x" }\n'
+        '[identity.corp]\nissuer = "https://${HOST}"\nclient_id = "y"\nclient_secret = "${SECRET}"\n'
+    ).config
+    values = Values({"HOST": "idp.example", "SECRET": "s3cret-value"})
+    identity = resolve_server(config, values, "a").identity
+    assert identity is not None
+    assert (identity.name, identity.settings.issuer) == ("corp", "https://idp.example")
+    assert values.mask(f"<{identity.settings.client_secret}>") == f"<{MASK}>"
+    assert "s3cret-value" not in repr(identity)
+    with pytest.raises(ConfigError, match=r"identity\.corp\.client_secret: \$\{SECRET\} is not set"):
+        resolve_server(config, Values({"HOST": "idp.example"}), "a")

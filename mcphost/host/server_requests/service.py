@@ -21,6 +21,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import AskedAgent, current_agent, current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_dict, as_list
+from mcphost.protocol.extensions import ENTERPRISE_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
 from mcphost.protocol.wire.error_codes import ErrorCode
 
@@ -81,7 +82,7 @@ class ServerRequestService:
             roots=self.roots.declared(server),
             elicitation=self.elicitation.modes(server),
             sampling=self._sampling().declared(server) if samples else None,
-            extensions=frozenset() if settings is None else frozenset(settings.capabilities.extensions),
+            extensions=frozenset() if settings is None else frozenset(_extensions(settings)),
         )
         holder = self._holder_of(server)
         if holder is None or settings is None:
@@ -228,6 +229,13 @@ def _joint(one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabili
         elicitation=one.elicitation | other.elicitation,
         sampling={name: part for each in sampling for name, part in each.items()} if sampling else None,
     )
+
+
+def _extensions(settings: ServerConfig) -> Iterator[str]:
+    """The extensions that are declared to a server: those that it is offered, and that of its sign-in."""
+    yield from settings.capabilities.extensions
+    if settings.signs_in and settings.oauth.grant == "enterprise":
+        yield ENTERPRISE_EXTENSION
 
 
 def _of_agent(

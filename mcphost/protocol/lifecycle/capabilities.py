@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.extensions import ENTERPRISE_EXTENSION
 from mcphost.protocol.lifecycle.revisions import Revision
+
+IN_HANDSHAKES: Final = frozenset({ENTERPRISE_EXTENSION})
+"""The extensions that are declared in ``initialize``, too."""
 
 FORM: Final = "form"
 URL: Final = "url"
@@ -36,8 +40,9 @@ class ClientCapabilities:
         modes = [mode for mode in revision.elicitation if mode in self.elicitation]
         if modes:  # older revisions declare an empty object
             declared["elicitation"] = {mode: {} for mode in modes} if URL in revision.elicitation else {}
-        if self.extensions and revision.modern:
-            declared["extensions"] = {extension: {} for extension in sorted(self.extensions)}
+        extensions = self.extensions if revision.modern else self.extensions & IN_HANDSHAKES
+        if extensions:
+            declared["extensions"] = {extension: {} for extension in sorted(extensions)}
         return declared
 
 
