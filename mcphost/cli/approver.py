@@ -100,6 +100,8 @@ def question_lines(question: ToolCallQuestion) -> Iterator[str]:
 def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
     if question.origin != "you":
         yield from labelled("asked by", show_line(question.origin), width)
+    if question.skill:
+        yield from labelled("skill", f"it acts on {question.skill}", width)
     yield from labelled("server", question.server, width)
     yield from labelled("sent to", show_line(question.identity, NO_CUT), width)
     yield from labelled("tool", show_name(question.tool.name), width)

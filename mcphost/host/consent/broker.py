@@ -87,6 +87,8 @@ class Proposal:
     """The instance of the server that gets the call; empty: the entry's own connection does."""
     own_tool: bool = False
     """True if the agent runs the tool itself."""
+    skill: str = ""
+    """The skills that the asking model acts on, in words; empty: none."""
 
     @property
     def gated(self) -> GatedBy | None:
@@ -170,12 +172,20 @@ class ConsentBroker:
                 asking.cancel()
 
     def foresee(
-        self, server: str, identity: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
+        self,
+        server: str,
+        identity: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        outside: str = "",
+        skill: str = "",
     ) -> PolicyDecision:
         """Predict the decision about a call; nothing is asked, remembered or recorded."""
         server = entry_of(server)
         approval = self._approval(server, identity, tool)
-        return self._by_policy(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).decision
+        proposal = Proposal(0, server, tool, arguments, "", identity, outside=outside, skill=skill)
+        return self._by_policy(proposal, approval).decision
 
     @property
     def approvals(self) -> Approvals:
@@ -286,6 +296,20 @@ class ConsentBroker:
         return any(answers) and self._by_policy(proposal, approval).rule in answers
 
     def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
+        result = self._by_rules(proposal, approval)
+        if not proposal.skill or result.decision is not PolicyDecision.ALLOW or self._reads_only(proposal, approval):
+            return result
+        # Rules and earlier answers were given without knowing what a server's instructions have the model do.
+        rule = f"the model acts on {proposal.skill}, so that it is asked; {result.rule}"
+        return PolicyResult(PolicyDecision.ASK, rule)
+
+    def _reads_only(self, proposal: Proposal, approval: ToolApproval) -> bool:
+        """True if the user trusts the claim that the call changes nothing, and no program of this machine runs it."""
+        settings = self._config().servers.get(proposal.server)
+        remote = settings is not None and settings.url is not None and settings.trust_hints
+        return remote and _believable(proposal, approval)
+
+    def _by_rules(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
         # A schema that refers outside may change after the approval.
         if refusal := proposal.refusal or proposal.tool.refusal:
             return PolicyResult(PolicyDecision.DENY, refusal)
@@ -294,10 +318,6 @@ class ConsentBroker:
             if changed := repetition.change(proposal.identity, proposal.tool, proposal.sent):
                 return PolicyResult(PolicyDecision.DENY, f"{changed} changed since the repetition began")
             repeated = repetition.allowed
-        # A tool that is not what it was when the user allowed it, or whose text is partly invisible, does not get by on
-        # what it says of itself.
-        believable = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
-        believable = believable and not hidden_in(proposal.tool.definition())
         doubt = _doubt(proposal)
         remembered = approval.remembered(proposal.sent)
         result = decide(
@@ -305,7 +325,7 @@ class ConsentBroker:
             proposal.server,
             proposal.tool.name,
             remembered=None if doubt else remembered,
-            claims_read_only=believable,
+            claims_read_only=_believable(proposal, approval),
             arguments=proposal.sent,
             gated=proposal.gated,
         )
@@ -345,6 +365,7 @@ class ConsentBroker:
             folder=proposal.folder,
             instance=proposal.instance,
             own_tool=proposal.own_tool,
+            skill=proposal.skill,
             why_not_together=_FOR_AN_AGENT
             if proposal.agent
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
@@ -423,6 +444,7 @@ def _decision_record(proposal: Proposal, answer: Answer, rule: str) -> dict[str,
         "tool": proposal.tool.name,
         "asked_by": proposal.origin,
         **_agent_record(proposal.agent),
+        **({"skill": proposal.skill} if proposal.skill else {}),
         "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
         "allowed": answer.allow,
         "by": answer.by,
@@ -433,6 +455,15 @@ def _decision_record(proposal: Proposal, answer: Answer, rule: str) -> dict[str,
         **together,
         **repeats,
     }
+
+
+def _believable(proposal: Proposal, approval: ToolApproval) -> bool:
+    """True if the tool may get by on its claim to be read-only.
+
+    One that is not what it was when the user allowed it, or whose text is partly invisible, does not.
+    """
+    claimed = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
+    return claimed and not hidden_in(proposal.tool.definition())
 
 
 def _doubt(proposal: Proposal) -> str:

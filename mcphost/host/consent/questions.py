@@ -88,6 +88,8 @@ class ToolCallQuestion:
     """The instance of the server that gets the call; empty: the entry's own connection does."""
     own_tool: bool = False
     """True if the agent runs the tool itself, and asks only whether it may."""
+    skill: str = ""
+    """The skills that the asking model acts on, in words that are safe to show; empty: none."""
 
     @property
     def about(self) -> str:

@@ -98,6 +98,8 @@ class CallRequest:
     """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
     outside: str = ""
     """The outside source that the asking model has read; a remembered approval is then asked about again."""
+    skill: str = ""
+    """The skills that the asking model acts on, in words; remembered approvals and rules are then asked about again."""
     provenance: Provenance = NOTHING
     """Parts of the arguments copied from text that the receiving server never saw."""
     composed: bool = False

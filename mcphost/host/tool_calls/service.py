@@ -328,6 +328,7 @@ class ToolCallService:
             identity=call.identity,
             note=note or None,
             outside=request.outside,
+            skill=request.skill,
             provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,
             composed=request.composed,
             repetition=request.repetition,

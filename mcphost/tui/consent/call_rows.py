@@ -230,6 +230,8 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     """Where the arguments go, why the user is asked, and what is known of the tool."""
     if question.agent is not None:
         yield from agent_facts(question.agent)
+    if question.skill:
+        yield fact("skill", f"the model acts on {question.skill}", "bold $text-warning")
     tool = question.tool
     if tool.label != tool.name:
         yield fact("tool", show_name(tool.name))
