@@ -35,12 +35,6 @@ DEADLINE_SECONDS = 25.0
 SHOWN = 500
 """Bytes of a message that are written down."""
 
-WAITING: Mapping[str, str] = {
-    "auth/cross-app-access-complete-flow": "signing in through an enterprise's identity provider",
-}
-"""Scenarios without a script, and what mcphost must learn before it can follow one."""
-
-
 MODERN = "2026-07-28"
 """The first revision without a handshake. `generic` handles its scenarios, and those without a script."""
 
@@ -135,38 +129,8 @@ SCRIPTS: Mapping[str, Script] = {
     "sse-retry": call_over_a_break,
 }
 
-SIGNING_IN = (
-    "auth/metadata-default",
-    "auth/metadata-var1",
-    "auth/metadata-var2",
-    "auth/metadata-var3",
-    "auth/basic-cimd",
-    "auth/scope-from-www-authenticate",
-    "auth/scope-from-scopes-supported",
-    "auth/scope-omitted-when-undefined",
-    "auth/scope-step-up",
-    "auth/scope-retry-limit",
-    "auth/token-endpoint-auth-basic",
-    "auth/token-endpoint-auth-post",
-    "auth/token-endpoint-auth-none",
-    "auth/pre-registration",
-    "auth/resource-mismatch",
-    "auth/offline-access-scope",
-    "auth/offline-access-not-supported",
-    "auth/2025-03-26-oauth-endpoint-fallback",
-    "auth/client-credentials-jwt",
-    "auth/client-credentials-basic",
-)
-"""Scenarios that `signing_in` follows, all in the same way."""
-
 ASKED = ("elicitation-sep1034-client-defaults",)
 """Scenarios that `asked` follows: every tool is called, and every question accepted as it comes."""
-
-REFUSING: Mapping[str, str] = {
-    # Metadata for another issuer than the one that was asked must not be used: 2026-07-28, and RFC 8414 section 3.3.
-    "auth/2025-03-26-oauth-metadata-backcompat": "the metadata of localhost",
-}
-"""Scenarios in which it is right to stop, against what the suite expects, and the words of the reason."""
 
 
 async def run(url: str, script: Script) -> None:
@@ -187,20 +151,16 @@ async def run(url: str, script: Script) -> None:
 def main() -> int:
     scenario, url = os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), sys.argv[-1]
     script = SCRIPTS.get(scenario)
-    if scenario in WAITING:
-        say(f"the scenario {scenario!r} waits for {WAITING[scenario]}")
     modern = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "") >= MODERN
     try:
         if script is not None and not modern:
             asyncio.run(run(url, script))
         else:
             sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is run, and not imported
-            from tests.conformance import asked, generic, signing_in
+            from tests.conformance import asked, generic
 
             if scenario in ASKED:
                 asked.run(url, DEADLINE_SECONDS)
-            elif scenario in (*SIGNING_IN, *REFUSING) and not modern:
-                signing_in.run(url, DEADLINE_SECONDS)
             else:
                 context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
                 generic.run(url, context, DEADLINE_SECONDS)

@@ -1,7 +1,8 @@
 """Any scenario of the conformance suite, known or not: a whole host that uses all the server offers, and says yes.
 
-It signs in where that is wanted, lists everything, calls each tool with arguments made from its schema and the
-scenario's context, gets each prompt and reads each resource. What fails is said, and the rest goes on.
+It signs in where that is wanted, by a browser that is one GET, and lists everything. It calls each tool with arguments
+made from its schema and the scenario's context, gets each prompt and reads each resource. What fails is said, and the
+rest goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
+from mcphost.host.events import Event, Logged, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS, WRITING
 from mcphost.protocol.models.tools import Tool
@@ -48,7 +50,7 @@ class Visitor:
     def __init__(self, url: str, context: Mapping[str, Any]) -> None:
         self._context = context
         wanted = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "")
-        era = "auto" if not wanted else "modern" if wanted >= MODERN else "legacy"
+        era = "modern" if wanted >= MODERN else "auto"
         server = {"url": url, "oauth": oauth_settings(context), "protocol": era, "roots": [os.getcwd()]}
         made = {
             "servers": {NAME: server},
@@ -81,6 +83,7 @@ class Visitor:
     async def follow(self) -> None:
         """Raises McphostError if the server cannot be connected to."""
         async with self.host as host:
+            host.bus.observe(self.tell)
             await host.servers.ready([NAME])
             for _ in range(SIGN_INS):
                 if host.servers[NAME].state is ServerState.NEEDS_SIGN_IN:
@@ -90,6 +93,8 @@ class Visitor:
                 raise McphostError(f"{host.servers[NAME].state.value}: {host.servers[NAME].reason}")
             for kind in CatalogKind:
                 await self._tried(f"list {kind.value}", host.resources.current(NAME, kind))
+            if not host.servers[NAME].tools:  # the list itself may be what is refused
+                await self._tried("list tools again", host.resources.relist(NAME, CatalogKind.TOOLS))
             await self._call_tools()
             for prompt in (each.prompt for each in host.catalog.prompts(NAME)):
                 given = {argument.name: self._text(argument.name) for argument in prompt.arguments or ()}
@@ -146,6 +151,13 @@ class Visitor:
     def _text(self, name: str) -> str:
         given = self._context.get(name)
         return given if isinstance(given, str) else "test"
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, SignInChanged):
+            sign_in = self.host.sign_ins.all[event.sign_in]
+            say(f"sign-in {event.sign_in}: {sign_in.state.value} {sign_in.steps[-1] if sign_in.steps else ''}")
+        elif isinstance(event, Logged):
+            say(f"log: {next(reversed(list(self.host.logs.of_server(NAME)))).text}")
 
     @staticmethod
     async def _tried(what: str, work: Awaitable[Any]) -> None:
