@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, list[str]] = {
                    "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.
-    "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.challenge",
+    "auth": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.net", "mcphost.protocol.challenge",
              "mcphost.protocol.display", "mcphost.protocol.urls"],
     # protocol.display: what a file, a registry or a link says is shown. protocol.urls: which hosts are loopback.
     # protocol.host_names: which hosts may only look like others.

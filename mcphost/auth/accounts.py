@@ -5,13 +5,11 @@ Nothing here is verified and nothing is allowed by it: it only keeps people from
 
 from __future__ import annotations
 
-import base64
-import json
-from typing import Any, Final
+from typing import Final
 
+from mcphost.auth.jwt_claims import claims_of
 from mcphost.auth.ports import ClientOrigin, SignInPlan
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
-from mcphost.json_values import as_dict
 from mcphost.protocol.display import show_line
 
 LONGEST_SUBJECT: Final = 255
@@ -21,7 +19,7 @@ LONGEST_SUBJECT: Final = 255
 def subject_of(*tokens: object) -> str:
     """The ``sub`` of the first token that is a JWT and has one; else empty."""
     for token in tokens:
-        subject = _claims(token).get("sub") if isinstance(token, str) else None
+        subject = claims_of(token).get("sub") if isinstance(token, str) else None
         if isinstance(subject, str) and 0 < len(subject) <= LONGEST_SUBJECT:
             return subject.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be kept
     return ""
@@ -53,14 +51,3 @@ def confirmation(server: str, url: str, known: Credentials, grant: TokenGrant) -
         problem=f"this is another account than before: {now!r}, and it was {was!r}; is it the one you mean?",
         obtained=True,
     )
-
-
-def _claims(token: str) -> dict[str, Any]:
-    parts = token.split(".")
-    if len(parts) != 3:
-        return {}
-    try:
-        found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, RecursionError):
-        return {}
-    return as_dict(found)

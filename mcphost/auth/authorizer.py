@@ -12,11 +12,12 @@ from typing import Any, Final
 from mcphost.auth import http as auth_http
 from mcphost.auth import masking
 from mcphost.auth.accounts import confirmation
+from mcphost.auth.assertions import AssertionReader
 from mcphost.auth.dpop import Nonces
 from mcphost.auth.flow import oauth
 from mcphost.auth.flow.callback import read_redirect, why_turned_away
 from mcphost.auth.flow.discovered import OFFLINE, SignInRequest
-from mcphost.auth.flow.grants import flow_of
+from mcphost.auth.flow.grants import flow_of, repeats
 from mcphost.auth.flow.steps import (
     AskConsent,
     FlowStep,
@@ -54,9 +55,14 @@ class Authorizer:
     """Signs all servers in and out, over one token store. Call `session` for a server before anything else."""
 
     def __init__(
-        self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: ResolveHost = auth_http.resolve
+        self,
+        store: TokenStore,
+        now: Callable[[], float] = time.time,
+        *,
+        resolve: ResolveHost = auth_http.resolve,
+        assertions: AssertionReader | None = None,
     ) -> None:
-        self._store, self._now, self._resolve = store, now, resolve
+        self._store, self._now, self._resolve, self._assertions = store, now, resolve, assertions
         self._sessions: dict[str, TokenSession] = {}
         self._nonces = Nonces()
         self._turns: dict[str, asyncio.Lock] = {}
@@ -66,7 +72,9 @@ class Authorizer:
         """Return the tokens for this server's requests. From now on the server can be signed in."""
         session = self._sessions.get(server)
         if session is None or (session.url, session.settings) != (url, settings):
-            session = TokenSession(server, url, settings, self._store, self._now, self._resolve, self._nonces)
+            session = TokenSession(
+                server, url, settings, self._store, self._now, self._resolve, self._nonces, self._assertions
+            )
             self._sessions[server] = session
         return session
 
@@ -75,6 +83,8 @@ class Authorizer:
         async with self._turns.setdefault(server, asyncio.Lock()):
             known = await self._store.read(server, again=True)
             settings = session.settings
+            if person.began:
+                session.forget_failures()
             request = SignInRequest(server, session.url, settings, challenge, status, known, nonces=self._nonces)
             runner = _FlowRunner(session, person)
             try:
@@ -105,7 +115,7 @@ class Authorizer:
             scopes=grant.scopes,
             asked=tuple(scope for scope in grant.asked if scope != OFFLINE or not grant.refresh_token),
             expires_at=grant.expires_at,
-            renewable=bool(grant.refresh_token),
+            renewable=bool(grant.refresh_token) or repeats(session.settings),
             problem=session.problem,
             kept_in=self._store.place(server),
         )

@@ -14,6 +14,25 @@ CALLBACK_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
+class AssertionSource:
+    """The place of a JWT that names this workload; one of its fields is set."""
+
+    file: str = ""
+    """A full path."""
+    env: str = ""
+    command: tuple[str, ...] = field(default=(), repr=False)
+    """A program and its arguments; ``{audience}`` in them is replaced."""
+    github: bool = False
+
+    @property
+    def words(self) -> str:
+        """The source as the end of a sentence, without the arguments of a command; not safe to show."""
+        if self.command:
+            return f"the command {self.command[0]}"
+        return f"the file {self.file}" if self.file else f"the variable {self.env}" if self.env else "GitHub Actions"
+
+
+@dataclass(frozen=True, slots=True)
 class IdentitySettings:
     """``[identity.NAME]`` with its references resolved; "" is unset."""
 
@@ -62,9 +81,15 @@ class OAuthSettings:
     redirect_port: int = 0
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
     scopes: tuple[str, ...] = ()
-    grant: Literal["authorization_code", "client_credentials", "enterprise"] = "authorization_code"
+    grant: Literal["authorization_code", "client_credentials", "enterprise", "workload"] = "authorization_code"
     identity: IdentitySettings | None = None
     """The identity of the grant ``enterprise``."""
+    assertion: AssertionSource | None = None
+    """The source of the JWT of ``workload``."""
+    audience: str = "issuer"
+    """The audience to ask that source for: ``issuer``, ``token_endpoint``, or the audience itself."""
+    token_endpoint: str = ""
+    """The token endpoint on another origin than the issuer that may get the JWT."""
     dpop: Literal["auto", "require", "off"] = "auto"
     """Bind tokens to a key; ``auto``: if both the server and its authorization server show that they can."""
     without_pkce_metadata: bool = False
@@ -213,6 +238,10 @@ class SignInStatus:
 
 class SignInUser(Protocol):
     """The person who signs in, as the flow sees them: asked, sent to the browser, shown each step."""
+
+    @property
+    def began(self) -> bool:
+        """True if the person asked for this sign-in, false if a refused operation did."""
 
     async def agree(self, plan: SignInPlan) -> SignInConsent:
         """Ask; return the person's choice. Raises Declined."""

@@ -14,6 +14,7 @@ from typing import Final
 
 import httpx
 
+from mcphost.auth.assertions import AssertionReader, Assertions
 from mcphost.auth.dpop import Nonces
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of, repeats
@@ -47,9 +48,12 @@ class TokenSession:
         now: Callable[[], float],
         resolve: ResolveHost = resolve,
         nonces: Nonces | None = None,
+        assertions: AssertionReader | None = None,
     ) -> None:
         self.server, self.url, self.settings = server, url, settings
         self.steps = StepRunner(Fetcher(url, resolve).fetch)
+        if settings.assertion is not None and assertions is not None:
+            self.steps.assertions = Assertions(settings.assertion, assertions, server)
         self.nonces = nonces or Nonces()
         self.problem = ""
         """Why the last renewal failed; empty if it did not."""
@@ -91,8 +95,10 @@ class TokenSession:
         return HeldSignIn(not expired, scopes, age, problem)
 
     def forget_failures(self) -> None:
-        """Try again at once: a person has signed in."""
+        """Try again at once: a person has signed in, or wants to."""
         self.problem, self._pause = "", (0.0, 0.0)
+        if self.steps.assertions is not None:
+            self.steps.assertions.forget_refusals()
 
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""
@@ -143,7 +149,7 @@ class TokenSession:
         self._pause = self._now(), RENEWAL_PAUSE
         if error.code in FORGOTTEN_CLIENT and current is not None and current.client.kept:
             await self._store.write(self.server, held.without_client(current.issuer))
-        elif error.code == "invalid_grant" and current is not None:
+        elif error.code == "invalid_grant" and current is not None and not repeats(self.settings):
             await self._store.write(self.server, held.without_grant(current))
 
     def _usable(self, held: Credentials) -> TokenGrant | None:

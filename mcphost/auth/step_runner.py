@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from mcphost.auth.flow.steps import Flow, FlowStep, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.assertions import Assertions
+from mcphost.auth.flow.steps import (
+    Flow,
+    FlowStep,
+    GetAssertion,
+    HttpAnswer,
+    HttpExchange,
+    RefuseAssertion,
+    Unreachable,
+)
 from mcphost.errors import SignInFailed
 from mcphost.lazy_dataclass import dataclass
 
@@ -20,11 +29,17 @@ class StepRunner:
     """Carries out the steps that need no person."""
 
     fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]
+    assertions: Assertions | None = None
+    """None: this workload has no identity."""
 
     async def do(self, step: FlowStep) -> Any:
         """Carry out one step and return its outcome. Raises SignInFailed, with code `PERSON` if it needs a person."""
         if isinstance(step, HttpExchange):
             return await self.fetch(step)
+        if isinstance(step, GetAssertion) and self.assertions is not None:
+            return await self.assertions.get(step.audience)
+        if isinstance(step, RefuseAssertion) and self.assertions is not None:
+            return self.assertions.refuse(step.assertion)
         raise SignInFailed("a person is needed for this", code=PERSON)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
@@ -107,6 +107,9 @@ def dependencies(
             noted[name] = error
             raise
 
+    def audit_sign_ins(before: Callable[[Mapping[str, Any]], Awaitable[None]]) -> None:
+        sign_ins.audit = before
+
     async def forget(config: Config, name: str) -> Sequence[str]:
         return await sign_ins.forget(config, name, detected)
 
@@ -129,6 +132,7 @@ def dependencies(
         roots=tuple(roots),
         resolve_roots=lambda config, name: resolve_roots(config, values, name),
         sign_in=sign_ins.port,
+        audit_sign_ins=audit_sign_ins,
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,
         prefetch=prefetch,

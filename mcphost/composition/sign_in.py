@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,10 +15,12 @@ from mcphost.composition.lookup import resolve_in_thread
 from mcphost.config import ComparedServer, Config, GivenServer, ResolvedIdentity, ResolvedServer, Values, entry_of
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError, SignInFailed
+from mcphost.transports.stdio.descendants import new_mark
+from mcphost.transports.stdio.transport import Command, child_environment, find_program
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
-    from mcphost.auth.ports import IdentitySettings, SignInPort, SignInStatus, SignInUser
+    from mcphost.auth.ports import IdentitySettings, OAuthSettings, SignInPort, SignInStatus, SignInUser
     from mcphost.auth.session import Bearer, TokenSession
 
 
@@ -47,6 +50,8 @@ class SignIns:
     def __init__(self, values: Values, locks: Path, *, keychain: bool) -> None:
         self._values, self._locks, self._keychain = values, locks, keychain
         self._made: Authorizer | None = None
+        self.audit: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None
+        """Writes a record before the command of a workload's identity runs."""
         self._making = threading.Lock()
 
     def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
@@ -82,24 +87,42 @@ class SignIns:
     def _session(self, config: Config, server: ResolvedServer) -> TokenSession | None:
         if server.url is None or not config.servers[server.name].signs_in:
             return None
-        from mcphost.auth.ports import OAuthSettings
-
-        given = {name: value for name, value in server.oauth if value is not None}
-        identity = None if server.identity is None else identity_settings(server.identity)
-        settings = OAuthSettings(**{**given, "identity": identity})
-        return self._authorizer().session(item_name(config, server), server.url, settings)
+        return self._authorizer().session(item_name(config, server), server.url, _settings(server))
 
     def _authorizer(self) -> Authorizer:
         with self._making:
             if self._made is None:
+                from mcphost.auth.assertions import AssertionReader
                 from mcphost.auth.authorizer import Authorizer
                 from mcphost.auth.storage.keychain import Keychain
                 from mcphost.auth.storage.tokens import SERVICE, TokenStore, no_lock
 
                 keychain = Keychain(SERVICE) if self._keychain else None
                 lock = partial(named_lock, self._locks, seconds=LOCK_SECONDS) if keychain else no_lock
-                self._made = Authorizer(TokenStore(keychain, self._values.remember, lock))
+                assertions = AssertionReader(self._values.passed_on, _located, self._values.remember)
+                if self.audit is not None:
+                    assertions.audit = self.audit
+                self._made = Authorizer(TokenStore(keychain, self._values.remember, lock), assertions=assertions)
             return self._made
+
+
+def _settings(server: ResolvedServer) -> OAuthSettings:
+    from mcphost.auth.ports import AssertionSource, OAuthSettings
+
+    given = {name: value for name, value in server.oauth if value is not None}
+    source = server.oauth.assertion
+    given["identity"] = None if server.identity is None else identity_settings(server.identity)
+    given["assertion"] = (
+        None if source is None else AssertionSource(source.file or "", source.env or "", source.command, source.github)
+    )
+    return OAuthSettings(**given)
+
+
+def _located(program: str) -> tuple[str, Mapping[str, str]]:
+    """The full path of a program, and the small environment that servers get, too. Raises SpawnFailed."""
+    command = Command(program)
+    environment = child_environment(command, os.environ, new_mark())
+    return find_program(command, environment.get("PATH", os.defpath)), environment
 
 
 class _ServerSignIn:

@@ -40,6 +40,7 @@ from mcphost.config.resolved import (
     resolve_server,
 )
 from mcphost.config.servers import (
+    AssertionConfig,
     CapabilitiesConfig,
     ComparedServer,
     GivenServer,
@@ -59,6 +60,7 @@ __all__ = [
     "KEYRING_SERVICE",
     "OFFICIAL_REGISTRY",
     "UI",
+    "AssertionConfig",
     "CapabilitiesConfig",
     "Changes",
     "ChatConfig",

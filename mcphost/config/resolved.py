@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mcphost.config.fields import entry_of, reason_against_document, reason_against_url
 from mcphost.config.identities import IdentityConfig
 from mcphost.config.models import Config, ModelConfig
-from mcphost.config.servers import OAuthConfig, ServerConfig
+from mcphost.config.servers import AssertionConfig, OAuthConfig, ServerConfig
 from mcphost.config.values import Values
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.lazy_dataclass import dataclass
@@ -128,7 +128,7 @@ class _Resolution:
         return ResolvedServer(
             name=name,
             command=self._command(server.command),
-            args=self._arguments(server.args),
+            args=self._arguments(server.args, "args"),
             env=self._environment(server),
             cwd=self._folder(server),
             url=self._url(server.url, "url"),
@@ -139,7 +139,7 @@ class _Resolution:
 
     def program(self, server: ServerConfig) -> ResolvedProgram:
         url, command = self._url(server.url, "url"), self._command(server.command) or ""
-        return ResolvedProgram(url or (command, *self._arguments(server.args)), self._folder(server))
+        return ResolvedProgram(url or (command, *self._arguments(server.args, "args")), self._folder(server))
 
     def _folder(self, server: ServerConfig) -> Path | None:
         return None if server.cwd is None else self._values.path(server.cwd, f"{self._where}.cwd")
@@ -160,13 +160,13 @@ class _Resolution:
         command = self._optional(text, "command")
         return command and os.path.expanduser(command)
 
-    def _arguments(self, args: tuple[str, ...]) -> tuple[str, ...]:
+    def _arguments(self, args: tuple[str, ...], key: str) -> tuple[str, ...]:
         resolved, previous = [], ""
         for index, text in enumerate(args):
             # --token VALUE and --token=VALUE: other programs show arguments, we do not.
             option, equals, _ = text.partition("=")
             secret = _is_secret_option(previous) or (bool(equals) and _is_secret_option(option))
-            value = self._values.resolve(text, f"{self._where}.args[{index}]", secret=secret)
+            value = self._values.resolve(text, f"{self._where}.{key}[{index}]", secret=secret)
             if secret and equals:
                 self._values.remember(value.partition("=")[2])
             for each in (*named_secrets(value), *secret_parameters(value)):
@@ -203,6 +203,9 @@ class _Resolution:
             **self._client(oauth, "oauth."),
             "resource": self._optional(oauth.resource, "oauth.resource"),
             "client_metadata_url": self._document_url(oauth.client_metadata_url),
+            "assertion": self._assertion(oauth.assertion),
+            "audience": self._optional(oauth.audience, "oauth.audience"),
+            "token_endpoint": self._url(oauth.token_endpoint, "oauth.token_endpoint"),
         }
         return oauth.model_copy(update={name: value for name, value in resolved.items() if value})
 
@@ -221,6 +224,25 @@ class _Resolution:
                 for index, scope in enumerate(table.scopes)
             ),
         }
+
+    def _assertion(self, source: AssertionConfig | None) -> AssertionConfig | None:
+        if source is None:
+            return None
+        key = "oauth.assertion"
+        command = self._arguments(source.command, f"{key}.command")
+        if command:
+            program = os.path.expanduser(command[0])
+            command = (self._full_path(program, f"{key}.command") if os.sep in program else program, *command[1:])
+        file = self._optional(source.file, f"{key}.file")
+        if file is not None:
+            file = self._full_path(os.path.expanduser(file), f"{key}.file")
+        return source.model_copy(update={"file": file, "command": command})
+
+    def _full_path(self, path: str, key: str) -> str:
+        # A relative path would lead into the folder of whichever project mcphost is started in.
+        if not os.path.isabs(path):
+            raise ConfigError(f"{self._where}.{key}: must be a full path, from / or ~ on")
+        return path
 
     def _private_key(self, text: str | None, where: str) -> str | None:
         key = self._optional(text, where, secret=True)

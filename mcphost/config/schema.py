@@ -21,7 +21,16 @@ from mcphost.config.identities import OPENID, IdentityConfig
 from mcphost.config.loading import MAX_ENTRIES
 from mcphost.config.model_providers import HOSTED_PROVIDERS
 from mcphost.config.models import Config, ModelConfig
-from mcphost.config.servers import ADDRESS_KEYS, PROGRAM_KEYS, PROTOCOL_HEADERS, OAuthConfig, ServerConfig
+from mcphost.config.servers import (
+    ADDRESS_KEYS,
+    CLIENT_KEYS,
+    PROGRAM_KEYS,
+    PROTOCOL_HEADERS,
+    WORKLOAD_KEYS,
+    AssertionConfig,
+    OAuthConfig,
+    ServerConfig,
+)
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -137,8 +146,21 @@ _RULES: Final[Mapping[type[BaseModel], dict[str, Any]]] = {
             {"properties": {"http_headers": _OWN_HEADERS, "env_http_headers": _OWN_HEADERS}},
         ],
     },
+    AssertionConfig: {
+        "minProperties": 1,
+        "maxProperties": 1,
+        "allOf": [{"properties": {"command": {"minItems": 1}, "github": {"const": True}}}],
+    },
     OAuthConfig: {
         "allOf": [
+            {
+                **_where(
+                    "grant",
+                    "workload",
+                    then={"required": ["issuer", "assertion"], "properties": _none_of(CLIENT_KEYS)},
+                ),
+                "else": {"properties": _none_of(WORKLOAD_KEYS)},
+            },
             _where("registration", "static", then={"required": ["client_id"]}),
             _where("registration", "cimd", then={"required": ["client_metadata_url"]}),
             _where(

@@ -38,6 +38,32 @@ from mcphost.config.policy import PolicyAction
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 
 
+class AssertionConfig(ConfigTable):
+    """The source of the JWT by which the platform names this workload; exactly one key. A JWT is kept nowhere."""
+
+    file: Location | None = None
+    """A file by its full path, read again for each token, such as a projected token of Kubernetes."""
+    env: VariableName | None = None
+    """An environment variable, which cannot renew what it holds."""
+    command: Several[Text] = ()
+    """A program and its arguments, run in ``/`` without a shell for each token; ``{audience}`` stands for the audience.
+    It prints the JWT and nothing else."""
+    github: bool = False
+    """The identity of a job of GitHub Actions that has the permission ``id-token: write``."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = sorted(self.model_fields_set)
+        if len(given) != 1:
+            sentence = f"has {' and '.join(given)}; keep one" if given else "needs one of file, env, command and github"
+            raise misplaced(given[-1] if given else "file", sentence)
+        if given == ["command"] and not "".join(self.command[:1]).strip():
+            raise misplaced("command", "needs a program, and then its arguments, one string each")
+        if given == ["github"] and not self.github:
+            raise misplaced("github", "must be true, or be left out")
+        return self
+
+
 class OAuthConfig(ConfigTable):
     """Settings of the sign-in to a server that wants one. Without this table everything is discovered."""
 
@@ -65,10 +91,17 @@ class OAuthConfig(ConfigTable):
     """Source of the client id: a metadata document, dynamic registration, or the ``client_id`` given here."""
     scopes: Several[Filled] = ()
     """The scopes to ask for; empty: those that the server says it needs."""
-    grant: Literal["authorization_code", "client_credentials", "enterprise"] = "authorization_code"
-    """A person in a browser, this program by its own secret or key, or an account at an identity provider."""
+    grant: Literal["authorization_code", "client_credentials", "enterprise", "workload"] = "authorization_code"
+    """A person in a browser, this program by its own secret or key, an account at an identity provider, or this
+    workload by a JWT of its platform."""
     identity: Name | None = None
     """The ``[identity]`` entry of that account."""
+    assertion: AssertionConfig | None = None
+    """The source of that JWT; it goes with ``grant = "workload"`` and an ``issuer``."""
+    audience: Filled = "issuer"
+    """The audience that the JWT is asked for: ``issuer``, ``token_endpoint``, or the audience itself."""
+    token_endpoint: Url | None = None
+    """The address that gets the JWT where it is on another origin than the issuer; compared as text."""
     dpop: Literal["auto", "require", "off"] = "auto"
     """Bind tokens to a key of this machine: if both sides show that they can, always, or never."""
     without_pkce_metadata: bool = False
@@ -85,6 +118,16 @@ class OAuthConfig(ConfigTable):
         ):
             needs = 'grant = "client_credentials" needs client_id, and client_secret or private_key'
             raise misplaced("grant", needs)
+        if self.grant == "workload" and (self.issuer is None or self.assertion is None):
+            raise misplaced("grant", 'grant = "workload" needs assertion, and the issuer that gets the JWT')
+        return self
+
+    @model_validator(mode="after")
+    def _of_workload(self) -> Self:
+        workload = self.grant == "workload"
+        for key in CLIENT_KEYS if workload else WORKLOAD_KEYS:
+            if key in self.model_fields_set:
+                raise misplaced(key, f'{key} {"has no meaning with" if workload else "needs"} grant = "workload"')
         return self
 
     @model_validator(mode="after")
@@ -140,10 +183,14 @@ def is_protocol_header(name: str) -> bool:
     return name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-")
 
 
-LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource", "identity")
+WORKLOAD_KEYS = ("assertion", "audience", "token_endpoint")
+CLIENT_KEYS = ("client_secret", "private_key", "client_metadata_url")
+"""Keys of ``oauth`` for clients that are registered, which a workload need not be."""
+
+LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource", "identity", *WORKLOAD_KEYS)
 """Keys of ``oauth`` that only the user may set: they let a sign-in pass that is refused otherwise."""
 
-USERS_GRANTS = ("enterprise",)
+USERS_GRANTS = ("enterprise", "workload")
 """Grants that only the user may choose: they send out an identity that exists apart from the server."""
 
 

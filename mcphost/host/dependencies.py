@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcphost.config import Config, Values
 from mcphost.config.state import StateStore
@@ -56,6 +56,8 @@ class Dependencies:
     """Opens the language models of the configuration; None: no model is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
     """Returns the sign-in port of a server. Raises ConfigError, SignInFailed. None: signing in is not possible."""
+    audit_sign_ins: Callable[[Callable[[Mapping[str, Any]], Awaitable[None]]], None] | None = None
+    """Takes what writes an audit record before a sign-in without a person runs a command. Raises Declined."""
     open_url: Open = no_browser
     """Opens a URL in the browser; returns why it could not, or an empty text."""
     prefetch: bool = True

@@ -92,6 +92,8 @@ class Host:
         self.process_usage = ProcessUsage(given.measure, self._config, self.logs.warn)
         self._audit_log = AuditLog(given.audit_path, mask)
         audit = AuditWriter(self._config, self._audit_log, self.bus.alarm)
+        if given.audit_sign_ins is not None:
+            given.audit_sign_ins(audit.before)
         self._reporting = reporting = Reporting(self.logs, audit, self.bus, mask)
         self._approvals = ApprovalStore(given.store, self._background, self.bus)
         self.consent = ConsentBroker(self._config, self._approvals, given.approver, reporting)

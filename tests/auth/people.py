@@ -58,6 +58,7 @@ class Person:
     links: list[AuthorizationLink] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     steps: dict[int, SignInExchange] = field(default_factory=dict)
+    began: bool = True
     browsing: asyncio.Task[Any] | None = None
 
     async def agree(self, plan: SignInPlan) -> SignInConsent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_WORKLOAD = '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\ngrant = "workload"\nissuer = "https://i"'
+
 # The content of the file, the line that is named, and words that the message must have.
 MISTAKES = [
     ('[servers.a]\ncommand = "x"\ncomand = "y"', 3, 'servers.a.comand: unknown key comand; did you mean "command"?'),
@@ -91,6 +93,21 @@ MISTAKES = [
         'identity.a: scopes need "openid"',
     ),
     ('[identity.a]\nissuer = "https://i"', 1, "identity.a.client_id: is missing"),
+    (
+        '[servers.a]\nurl = "https://h"\noauth.grant = "workload"',
+        3,
+        "needs assertion, and the issuer that gets the JWT",
+    ),
+    (f"{_WORKLOAD}\nassertion = {{}}", 6, "servers.a.oauth.assertion: needs one of file, env, command and github"),
+    (f'{_WORKLOAD}\nassertion = {{ file = "/a", env = "B" }}', 6, "has env and file; keep one"),
+    (f"{_WORKLOAD}\nassertion = {{ command = [] }}", 6, "needs a program, and then its arguments"),
+    (f"{_WORKLOAD}\nassertion = {{ github = false }}", 6, "must be true"),
+    (
+        f'{_WORKLOAD}\nassertion.env = "A"\nclient_id = "a"\nclient_secret = "s3cret"',
+        8,
+        'client_secret has no meaning with grant = "workload"',
+    ),
+    ('[servers.a]\nurl = "https://h"\noauth.assertion.env = "A"', 3, 'assertion needs grant = "workload"'),
     ('[servers.a]\nurl = "https://h"\noauth.client_secret = "s3cret"', 3, "needs the client_id that it belongs to"),
     ('[servers.a]\nurl = "https://h"\noauth.private_key = "s3cret"', 3, "needs the client_id or client_metadata_url"),
     ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "https://h/"', 3, "must be https and have a path"),

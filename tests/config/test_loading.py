@@ -29,7 +29,7 @@ from mcphost.config import (
 )
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import MAX_PROBLEMS
-from mcphost.config.servers import OAuthConfig
+from mcphost.config.servers import AssertionConfig, OAuthConfig
 from mcphost.config.surface_lock import SurfaceLock
 from mcphost.errors import ConfigError
 from tests.config.mistakes import FATAL, MISTAKES
@@ -99,6 +99,7 @@ def test_the_example_is_valid_and_shows_every_key() -> None:
     loaded = load(EXAMPLE)
     assert loaded.problems == ()
     shown: dict[type[BaseModel], set[str]] = {Config: {"path", "added", "profile"}}
+    shown[AssertionConfig] = {"env", "command", "github"}  # it has one key at a time; a comment shows the others
     for table in _tables(loaded.config):
         shown.setdefault(type(table), set()).update(table.model_fields_set)
     missing = {kind.__name__: kind.model_fields.keys() - keys for kind, keys in shown.items()}
@@ -223,8 +224,18 @@ def test_a_project_does_not_share_the_users_folders() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["without_pkce_metadata = true", 'issuer_slash = "ignore"', 'resource = "https://other"']
+    "line",
+    [
+        "without_pkce_metadata = true",
+        'issuer_slash = "ignore"',
+        'resource = "https://other"',
+        'grant = "workload"',
+        'assertion.command = ["steal"]',
+        'audience = "https://other"',
+        'token_endpoint = "https://other"',
+    ],
 )
+@pytest.mark.requirement("WIF-05")
 def test_a_project_does_not_loosen_a_sign_in(line: str) -> None:
     text = f'[servers.a]\nurl = "https://h"\n[servers.a.oauth]\n{line}\nscopes = ["x"]\n'
     loaded = parse(text, FILE, project=True)

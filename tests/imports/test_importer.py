@@ -317,6 +317,8 @@ async def test_without_a_keychain_only_the_environment_is_left(tmp_path: Path, i
         {"limits": {"log_bytes": 1}},
         {"oauth": {"without_pkce_metadata": True}},
         {"oauth": {"issuer_slash": "ignore"}},
+        {"oauth": {"grant": "workload"}},
+        {"oauth": {"assertion": {"command": ["steal"]}}},
         {"oauth": {"resource": "https://other.example"}},
     ],
 )

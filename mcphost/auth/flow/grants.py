@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.oauth import sign_in, sign_in_machine
 from mcphost.auth.flow.steps import Flow
+from mcphost.auth.flow.workload import sign_in_workload
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import TokenGrant
 
@@ -15,7 +16,8 @@ GrantFlow = Callable[[SignInRequest, Callable[[], float]], Flow[TokenGrant]]
 
 def flow_of(settings: OAuthSettings) -> GrantFlow:
     """The flow that obtains the first token, and each later one where `repeats` is true."""
-    return sign_in_machine if settings.grant == "client_credentials" else sign_in
+    flows = {"client_credentials": sign_in_machine, "workload": sign_in_workload}
+    return flows.get(settings.grant, sign_in)
 
 
 def repeats(settings: OAuthSettings) -> bool:

@@ -74,6 +74,8 @@ class AuthorizationServer:
     """True if client ID metadata documents are supported."""
     sends_issuer: bool = False
     """True if every authorization response carries ``iss``."""
+    grants: tuple[str, ...] | None = None
+    """Grant types; None: not stated."""
     announced: bool = True
     """False: there is no metadata; the endpoints are the defaults of 2025-03-26."""
 
@@ -180,6 +182,7 @@ def read_issuer(answer: HttpAnswer, issuer: str, home: str, settings: OAuthSetti
         takes_documents=document.get("client_id_metadata_document_supported") is True,
         odd_challenge_methods=not isinstance(document.get("code_challenge_methods_supported") or [], list),
         sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+        grants=_stated(document, "grant_types_supported"),
     )
 
 

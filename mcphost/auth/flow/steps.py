@@ -87,7 +87,21 @@ class VisitAuthorizationPage:
     pending: PendingAuthorization
 
 
-FlowStep = HttpExchange | ListenForCallback | AskConsent | VisitAuthorizationPage
+@dataclass(frozen=True, slots=True)
+class GetAssertion:
+    """Get the JWT that names this workload from its source. The outcome is the JWT."""
+
+    audience: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseAssertion:
+    """Do not present this JWT again: the authorization server refused it."""
+
+    assertion: str = field(repr=False)
+
+
+FlowStep = GetAssertion | RefuseAssertion | HttpExchange | ListenForCallback | AskConsent | VisitAuthorizationPage
 
 _T = TypeVar("_T")
 

@@ -21,7 +21,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import AskedAgent, current_agent, current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_dict, as_list
-from mcphost.protocol.extensions import ENTERPRISE_EXTENSION
+from mcphost.protocol.extensions import ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
 from mcphost.protocol.wire.error_codes import ErrorCode
 
@@ -234,8 +234,12 @@ def _joint(one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabili
 def _extensions(settings: ServerConfig) -> Iterator[str]:
     """The extensions that are declared to a server: those that it is offered, and that of its sign-in."""
     yield from settings.capabilities.extensions
-    if settings.signs_in and settings.oauth.grant == "enterprise":
-        yield ENTERPRISE_EXTENSION
+    extension = _OF_GRANT.get(settings.oauth.grant) if settings.signs_in else None
+    if extension is not None:
+        yield extension
+
+
+_OF_GRANT: Final = {"enterprise": ENTERPRISE_EXTENSION, "workload": WORKLOAD_EXTENSION}
 
 
 def _of_agent(

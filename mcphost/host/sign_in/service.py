@@ -51,8 +51,12 @@ class SignInState(Enum):
 class SignIn:
     """One attempt to sign in to a server; the `mcphost.auth.ports.SignInUser` of its flow."""
 
-    def __init__(self, number: int, server: str, why: AuthorizationRequired, service: SignInService) -> None:
+    def __init__(
+        self, number: int, server: str, why: AuthorizationRequired, service: SignInService, *, began: bool = False
+    ) -> None:
         self.number, self.server, self.why = number, server, why
+        self.began = began
+        """True if the user began it, and not a refused operation."""
         self.state = SignInState.LOOKING
         self.reached = SignInState.LOOKING
         """The last state before the end, or the present one."""
@@ -187,15 +191,15 @@ class SignInService:
         """Start a sign-in, or join the running one. Returns at once. Raises UnknownName."""
         connection = self._servers[server]
         self.reset_step_ups(server)
-        return self.begin_for(server, connection.refusal or AuthorizationRequired(""))
+        return self.begin_for(server, connection.refusal or AuthorizationRequired(""), by_user=True)
 
-    def begin_for(self, server: str, refusal: AuthorizationRequired) -> SignIn:
+    def begin_for(self, server: str, refusal: AuthorizationRequired, *, by_user: bool = False) -> SignIn:
         """Begin the sign-in that a refusal calls for, or join the one that runs."""
         if (running := self.running(server)) is not None:
             return running
         server = entry_of(server)
         number = len(self.all) + 1
-        sign_in = self.all[number] = SignIn(number, server, refusal, self)
+        sign_in = self.all[number] = SignIn(number, server, refusal, self, began=by_user)
         task = self._background.start(self._run(sign_in), f"sign-in {number}")
         sign_in.attach(task)
         task.add_done_callback(lambda _: None if sign_in.state.ended else sign_in.ended(SignInState.CANCELLED))

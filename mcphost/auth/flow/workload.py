@@ -1,0 +1,94 @@
+"""Signs a workload in by the JWT that its platform issues to it, without a person and mostly without a client.
+
+Specification: ext-auth, workload identity federation; RFC 7523 section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from mcphost.auth.flow.discovered import OFFLINE, DiscoveredServer, SignInRequest, check_same_issuer, find
+from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_jwt_bearer, jwt_bearer
+from mcphost.auth.flow.metadata import canonical
+from mcphost.auth.flow.steps import Flow, GetAssertion, RefuseAssertion
+from mcphost.auth.jwt_claims import claims_of
+from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
+from mcphost.errors import SignInFailed
+from mcphost.json_values import texts_in
+from mcphost.net.origins import host_of, origin_of
+from mcphost.protocol.display import duration_text, show_line
+
+TITLE: Final = "Present this workload's JWT"
+
+
+def sign_in_workload(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
+    """Get a token for the JWT of the configured source, which is asked only once it is known where the JWT goes."""
+    settings = request.settings
+    if settings.assertion is None or not settings.issuer:
+        raise SignInFailed('grant = "workload" needs oauth.assertion and oauth.issuer')
+    found = yield from find(request)
+    issuer = found.issuer
+    _check_endpoint(found)
+    check_jwt_bearer(issuer)
+    if settings.client_id:
+        check_same_issuer(request, issuer)
+    named = {"issuer": issuer.issuer, "token_endpoint": issuer.token_endpoint}
+    audience = named.get(settings.audience, settings.audience)
+    assertion = yield GetAssertion(audience)
+    claims, source = claims_of(assertion), show_line(settings.assertion.words, 300)
+    if problem := why_unfit(claims, {audience, *named.values()}, now()):
+        raise SignInFailed(f"the JWT of {source} {problem}; nothing was sent")
+    scopes = tuple(scope for scope in found.scopes()[0] if scope != OFFLINE)
+    client = ClientRegistration(client_id=settings.client_id)
+    try:
+        return (yield from jwt_bearer(found, client, assertion, scopes, now, TITLE))
+    except AssertionRefused as error:
+        yield RefuseAssertion(assertion)
+        raise AssertionRefused(
+            f"{error}; {_advice(error.code, claims, host_of(issuer.issuer))}", code=error.code
+        ) from None
+
+
+def why_unfit(claims: dict[str, Any], audiences: Collection[str], now: float) -> str:
+    """Why a JWT with these claims must not be sent, as a predicate; empty if it may. Nothing is verified."""
+    named, expires = claims.get("aud"), claims.get("exp")
+    found = [named] if isinstance(named, str) else list(texts_in(named))
+    if not found:
+        return "names no audience"
+    if not set(found) & set(audiences):
+        meant = " or ".join(show_line(each, 200) for each in sorted(audiences))
+        return f"is for {show_line(' and '.join(found), 200)}, not for {meant}: let its platform issue it for that"
+    if isinstance(expires, bool) or not isinstance(expires, int | float):
+        return "does not say when it expires"
+    if expires <= now:
+        return f"expired {duration_text(now - expires)} ago: its platform has not renewed it"
+    return ""
+
+
+def _check_endpoint(found: DiscoveredServer) -> None:
+    """Raise SignInFailed if the token endpoint is not one of the pinned authorization server."""
+    issuer, settings = found.issuer, found.request.settings
+    endpoint, host = issuer.token_endpoint, host_of(issuer.issuer)
+    if not issuer.announced:
+        raise SignInFailed(f"{host} publishes no metadata, and a JWT is not sent to a place that is only guessed")
+    if canonical(endpoint) == canonical(found.request.url):
+        raise SignInFailed(f"{host} names the MCP server itself as its token endpoint, which must not get the JWT")
+    if origin_of(endpoint) != origin_of(issuer.issuer) and endpoint != settings.token_endpoint:
+        shown = show_line(endpoint, 300)
+        raise SignInFailed(
+            f"{host} wants the JWT sent to another origin, {shown}; nothing was sent: if that is right, set "
+            f'oauth.token_endpoint = "{shown}"'
+        )
+
+
+def _advice(code: str, claims: dict[str, Any], host: str) -> str:
+    """The next step after a refusal."""
+    if code == "invalid_scope":
+        return "set oauth.scopes to what this workload may have"
+    if code in ("invalid_client", "unauthorized_client") or code == "invalid_request":
+        return f"{host} may know this workload by a client_id: set oauth.client_id, or ask whoever runs it"
+    if code == "unsupported_grant_type":
+        return f"{host} does not take JWTs of workloads: ask whoever runs it to allow the jwt-bearer grant"
+    issuer, subject = (show_line(str(claims.get(each, "")), 200) for each in ("iss", "sub"))
+    return f"{host} must trust the JWT's issuer {issuer!r}, and know its subject {subject!r}: ask whoever runs it"
