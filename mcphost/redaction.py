@@ -27,15 +27,15 @@ MIN_SECRET_SHAPE: Final = 12
 """Characters of the shortest value that is taken for a secret by its shape alone, whatever it is called."""
 
 SECRET_HEADERS: Final = frozenset({
-    "authorization", "cookie", "mcp-session-id", "proxy-authorization", "set-cookie",
+    "authorization", "cookie", "dpop", "mcp-session-id", "proxy-authorization", "set-cookie",
 })  # fmt: skip
 """Headers that hold nothing but a secret, in lower case."""
 
 OAUTH_SECRETS: Final = frozenset({
-    "access_token", "client_assertion", "client_secret", "code_verifier", "id_token", "refresh_token",
-    "registration_access_token",
+    "access_token", "actor_token", "assertion", "client_assertion", "client_secret", "code_verifier", "id_token",
+    "refresh_token", "registration_access_token", "subject_token",
 })  # fmt: skip
-"""Parameters and JSON members of OAuth that are secret; no other protocol gives these names to anything else."""
+"""Parameters and JSON members of OAuth that are secret; hardly anything else has these names."""
 
 _SECRET_NAME: Final = re.compile(
     r"token|secret|passw|passphrase|pwd|api[-_]?key|key$|credential|auth(?!or)"
@@ -56,15 +56,16 @@ _URL_PARAMETER: Final = r"([?&#]([\w.-]+)=)[^&#\s\"'<>]+"
 _OAUTH_MEMBER: Final = "|".join(name.replace("_", "_?") for name in sorted(OAUTH_SECRETS))
 # Texts: the module `re` compiles them when they are first needed, which is after the first frame.
 _CREDENTIALS: Final = (
-    r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{8,}",
+    r"(\b(?:Bearer|Basic|DPoP)\s+)[\w.~+/=-]{8,}",
     rf"""(?i)((?:\\?["'])(?:{_OAUTH_MEMBER}|authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])"""
     r"""(?:[\w-]+[ ])?[^"'\\\s]{3,}""",
     rf"(?i)([?&#](?:{'|'.join(sorted(OAUTH_SECRETS))}|code|session_?id)=)[^&#\s\"'<>\\]{{8,}}",
     rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$",
+    r"""((?:\\?["'])d\\?["']\s*:\s*\\?["'])[\w-]{40,}""",  # of a private key as a JWK, which names its kind as kty
 )
 _CREDENTIAL_WORDS: Final = (
     *sorted({name.rpartition("_")[2] for name in OAUTH_SECRETS}),
-    "authorization", "basic", "bearer", "code=", "cookie", "session",
+    "authorization", "basic", "bearer", "code=", "cookie", "dpop", "kty", "session",
 )  # fmt: skip
 """Each credential comes with one of these, in upper or lower case: to search for them takes a tenth of the time."""
 
@@ -119,6 +120,8 @@ def looks_secret(name: str) -> bool:
 
 def is_secret_header(name: str) -> bool:
     """True if the value of this HTTP header must be masked."""
+    if name.lower() in SECRET_HEADERS:
+        return True
     return name.lower() not in _OPEN_HEADERS and (looks_secret(name) or re.search(_SECRET_HEADER, name) is not None)
 
 

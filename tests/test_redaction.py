@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from mcphost.auth.dpop import ProofKey
 from mcphost.redaction import (
     MASK,
     command_secrets,
@@ -18,15 +19,18 @@ from mcphost.redaction import (
 )
 
 CANARY = "canary-0123456789"
-HEADERS = ["authorization", "cookie", "mcp-session-id", "proxy-authorization", "set-cookie"]
+HEADERS = ["authorization", "cookie", "dpop", "mcp-session-id", "proxy-authorization", "set-cookie"]
 OAUTH = [
     "access_token",
+    "actor_token",
+    "assertion",
     "client_assertion",
     "client_secret",
     "code_verifier",
     "id_token",
     "refresh_token",
     "registration_access_token",
+    "subject_token",
 ]
 
 
@@ -69,6 +73,13 @@ def test_headers_are_masked_in_text(name: str) -> None:
     )
 
 
+@pytest.mark.requirement("DPOP-06")
+def test_the_private_part_of_a_key_is_masked() -> None:
+    key = ProofKey.generate()
+    text = json.dumps({**key.public, "d": key.d, "id": "d"})
+    assert json.loads(mask_credentials(text)) == {**key.public, "d": MASK, "id": "d"}
+
+
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
@@ -79,6 +90,7 @@ def test_headers_are_masked_in_text(name: str) -> None:
         ("client_secret expired last week, code: invalid_grant", None),
         ("tok-SECRET-1 is spent", f"{MASK} is spent"),
         ("Bearer abcdefgh ended", f"Bearer {MASK} ended"),
+        ("DPoP abcdefgh ended", f"DPoP {MASK} ended"),
         ('{"Authorization": "Token abc"}', f'{{"Authorization": "{MASK}"}}'),
         ("access_token=abc&scope=read", f"access_token={MASK}&scope=read"),
         ("password = hunter, token: ab-cd", f"password = {MASK}, token: {MASK}"),

@@ -16,10 +16,11 @@ from mcphost.auth.flow.steps import FORM, JSON, HttpAnswer, HttpExchange
 from mcphost.protocol.display import show_line
 from mcphost.redaction import OAUTH_SECRETS, Mask, is_secret_header, looks_secret, mask_doubtful
 
-SECRET_MEMBERS: Final = OAUTH_SECRETS | {"code", "state", "token"}
+SECRET_MEMBERS: Final = OAUTH_SECRETS | {"code", "d", "state", "token"}
 
 _OPEN_MEMBERS: Final = frozenset({
-    "token_endpoint", "token_endpoint_auth_method", "token_endpoint_auth_signing_alg", "token_type", "token_type_hint",
+    "issued_token_type", "token_endpoint", "token_endpoint_auth_method", "token_endpoint_auth_signing_alg",
+    "token_type", "token_type_hint",
 })  # fmt: skip
 """Members whose names look secret although their values are not."""
 
