@@ -31,6 +31,7 @@ from mcphost.auth.flow.steps import (
 from mcphost.auth.http import ResolveHost
 from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.ports import (
+    BOUND,
     CALLBACK_SECONDS,
     AuthorizationLink,
     OAuthSettings,
@@ -118,6 +119,7 @@ class Authorizer:
             renewable=bool(grant.refresh_token) or repeats(session.settings),
             problem=session.problem,
             kept_in=self._store.place(server),
+            binding=_binding(grant),
         )
 
     async def sign_out(self, server: str) -> str:
@@ -248,6 +250,12 @@ class _FlowRunner:
             except SignInFailed as error:
                 problem = str(error)
             await asyncio.sleep(0)  # an approver that answers at once must not starve the browser's callback
+
+
+def _binding(grant: TokenGrant) -> str:
+    if grant.key is None:
+        return ""
+    return BOUND if grant.bound else "not bound to a key: the authorization server did not do so"
 
 
 def _answered(

@@ -10,8 +10,10 @@ import hashlib
 import json
 import re
 import secrets
+import time
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,6 +28,9 @@ NONCE_HEADER: Final = "DPoP-Nonce"
 NEEDS_NONCE: Final = "use_dpop_nonce"
 """The error code of a server that wants its nonce in the proof."""
 
+WRONG_PROOF: Final = "invalid_dpop_proof"
+"""The error code of a server that does not take the proof."""
+
 ALGORITHM: Final = "ES256"
 
 _NONCE: Final = r"[\x21\x23-\x5b\x5d-\x7e]{1,1024}"
@@ -38,14 +43,17 @@ Role = Literal["issuer", "server"]
 """The party that checks the proof: an authorization server and an MCP server of one origin have their own nonces."""
 
 
+Coordinate = Annotated[str, Field(pattern=r"^[\w-]{43}$")]
+
+
 class ProofKey(BaseModel):
     """A private key on the curve P-256, in the members of a JWK."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    x: str
-    y: str
-    d: str = Field(repr=False)
+    x: Coordinate
+    y: Coordinate
+    d: Coordinate = Field(repr=False)
 
     @classmethod
     def generate(cls) -> ProofKey:
@@ -79,6 +87,29 @@ class ProofKey(BaseModel):
         return jwt.encode(header, claims, _imported(self), algorithms=[ALGORITHM])
 
 
+def ready_key(held: ProofKey | None = None) -> ProofKey:
+    """The key ``held``, or a new one, ready to sign. The first call imports cryptography, which takes 0.2 s."""
+    key = held or ProofKey.generate()
+    key.proof("GET", "https://localhost/", time.time())
+    return key
+
+
+CLOCK_SECONDS: Final = 60.0
+"""Seconds between two clocks that no server minds."""
+
+
+def clock_advice(date: str | None, now: float) -> str:
+    """A clause on how far the clock of this machine is off a server's, by its ``Date`` header; empty if it is not."""
+    try:
+        theirs = parsedate_to_datetime(date or "").timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return ""
+    off = now - theirs
+    if abs(off) <= CLOCK_SECONDS:
+        return ""
+    return f"the clock of this machine is {abs(off) / 60:.0f} min {'ahead of' if off > 0 else 'behind'} the server's"
+
+
 class Nonces:
     """The newest nonce of each origin in each role. In memory alone."""
 
@@ -107,6 +138,8 @@ class Prover:
     key: ProofKey
     nonces: Nonces
     role: Role
+    required: bool = False
+    """True if a token that is not bound to the key is of no use."""
 
     def proof(self, method: str, url: str, now: float, token: str = "") -> str:
         return self.key.proof(method, url, now, token=token, nonce=self.nonces.of(self.role, url))

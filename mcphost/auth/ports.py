@@ -232,8 +232,8 @@ class SignInStatus:
     """Why the last renewal failed; empty if it did not."""
     kept_in: str = ""
     """The place of the tokens, in words; empty without tokens."""
-    bound: bool = False
-    """True if the token is `BOUND`."""
+    binding: str = ""
+    """`BOUND`, or why the token is not; empty if the sign-in has no key."""
 
 
 class SignInUser(Protocol):

@@ -9,23 +9,24 @@ Specification: authorization, token usage, token handling and refresh.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Final
 
 import httpx
 
+from mcphost.auth import dpop
 from mcphost.auth.assertions import AssertionReader, Assertions
-from mcphost.auth.dpop import Nonces
+from mcphost.auth.dpop import Nonces, ProofKey, Prover
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of, repeats
 from mcphost.auth.flow.oauth import refresh
+from mcphost.auth.flow.steps import GetKey
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.ports import OAuthSettings, obtains_alone
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
-from mcphost.errors import HELD_SIGN_IN, ConfigError, HeldSignIn, SignInFailed
-from mcphost.net.origins import origin_of
+from mcphost.errors import ConfigError, HeldSignIn, SignInFailed
 
 FORGOTTEN_CLIENT: Final = ("invalid_client", "unauthorized_client")
 """The codes by which authorization servers say that they do not know a client any more."""
@@ -60,24 +61,53 @@ class TokenSession:
         self._store, self._now = store, now
         self._pause = (0.0, 0.0)
         self._renewal: asyncio.Task[TokenGrant | None] | None = None
+        self._ready_key: ProofKey | None = None
 
     async def grant(self) -> TokenGrant | None:
         """The grant of the last sign-in, if the configuration still allows it."""
         return self._usable(await self._store.read(self.server))
 
-    async def token(self) -> str:
-        """The token to send, or an empty text. A token that is about to expire is renewed first."""
+    async def grant_to_send(self) -> TokenGrant | None:
+        """The grant whose token is to be sent, if any. A token that is about to expire is renewed first."""
         grant = await self.grant()
-        if grant is None:
-            return ""
-        if self._needs_renewal(grant):
+        if grant is not None and self._needs_renewal(grant):
             grant = await self._renew_once(grant.access_token, "") or grant
-        return grant.access_token
+        return await self._ready(grant)
 
-    async def replacement(self, rejected: str, challenge: str) -> str:
-        """A token to replace one that was refused with a 401; empty if only a person can obtain one."""
+    async def replacement(self, rejected: str, challenge: str) -> TokenGrant | None:
+        """A grant to replace one whose token was refused with a 401; None if only a person can obtain one."""
         grant = await self._renew_once(rejected, challenge)
-        return "" if grant is None or grant.access_token == rejected else grant.access_token
+        return None if grant is None or grant.access_token == rejected else await self._ready(grant)
+
+    def present(self, grant: TokenGrant | None, request: httpx.Request) -> None:
+        """Put the token of ``grant`` on a request, and a new proof if it is bound to a key."""
+        if grant is None:
+            return
+        request.headers[HEADER] = f"{grant.token_type} {grant.access_token}"
+        request.headers.pop(dpop.HEADER, None)
+        if (prover := self._prover(grant)) is not None:
+            url, token = str(request.url), grant.access_token
+            request.headers[dpop.HEADER] = prover.proof(request.method, url, self._now(), token)
+
+    def learn_nonce(self, grant: TokenGrant | None, response: httpx.Response) -> bool:
+        """Remember the nonce that a response gives to the holder of a key; return whether there is one."""
+        prover = None if grant is None else self._prover(grant)
+        if prover is None:
+            return False
+        return prover.learn(str(response.request.url), response.headers.get(dpop.NONCE_HEADER))
+
+    def proof_problem(self, response: httpx.Response) -> str:
+        """Why the server may have refused a proof, as a sentence."""
+        advice = dpop.clock_advice(response.headers.get("date"), self._now())
+        return f"the server does not take the proof of the key{f': {advice}' if advice else ''}"
+
+    def _prover(self, grant: TokenGrant) -> Prover | None:
+        return Prover(grant.key, self.nonces, "server") if grant.bound and grant.key is not None else None
+
+    async def _ready(self, grant: TokenGrant | None) -> TokenGrant | None:
+        if grant is not None and grant.key is not None and grant.key != self._ready_key:
+            self._ready_key = await self.steps.do(GetKey(grant.key))
+        return grant
 
     async def held(self) -> HeldSignIn:
         """The sign-in of the last request, for advice on why it was refused."""
@@ -132,6 +162,7 @@ class TokenSession:
                 if unread := self._store.unread(self.server):  # another mcphost may have used this refresh token
                     self.problem = f"the keychain cannot be asked: {unread}"
                     return None
+                await self._ready(current)
                 renewed = await run_flow(refresh(current, self.settings, self._now, self.nonces), self.steps.do)
             else:
                 return None
@@ -153,9 +184,12 @@ class TokenSession:
             await self._store.write(self.server, held.without_grant(current))
 
     def _usable(self, held: Credentials) -> TokenGrant | None:
-        """The grant for this server, unless the configuration now requires another authorization server."""
+        """The grant for this server, unless the configuration now requires another authorization server or binding."""
         grant = held.grant_for(self.url, self.settings.resource)
-        return grant if grant is not None and self.settings.takes(grant.issuer) else None
+        if grant is None or not self.settings.takes(grant.issuer):
+            return None
+        unfit = {"require": not grant.bound, "off": grant.bound, "auto": False}
+        return None if unfit[self.settings.dpop] else grant
 
     def _needs_renewal(self, grant: TokenGrant) -> bool:
         able = bool(grant.refresh_token) or repeats(self.settings)
@@ -164,35 +198,3 @@ class TokenSession:
     def _cooling_down(self) -> bool:
         since, seconds = self._pause
         return 0 <= self._now() - since < seconds  # the clock may have been set back
-
-
-class Bearer(httpx.Auth):
-    """The `httpx.Auth` of one server. A configured ``Authorization`` header takes precedence."""
-
-    def __init__(self, session: TokenSession) -> None:
-        self._session = session
-        self._origin = origin_of(session.url)
-
-    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        if HEADER in request.headers or origin_of(request.url) != self._origin:
-            yield request
-            return
-        token = await self._session.token()
-        if token:
-            request.headers[HEADER] = f"Bearer {token}"
-        response = yield request
-        if response.status_code == 401:
-            challenge = ", ".join(response.headers.get_list("www-authenticate"))
-            if other := await self._session.replacement(token, challenge):
-                await _drop_body(response)
-                request.headers[HEADER] = f"Bearer {other}"
-                response = yield request
-        if response.status_code in (401, 403):
-            response.extensions[HELD_SIGN_IN] = await self._session.held()
-
-
-async def _drop_body(response: httpx.Response) -> None:
-    # httpx would read the whole body, however long, before it sends again.
-    if isinstance(response.stream, httpx.AsyncByteStream):
-        await response.stream.aclose()
-    response.stream = httpx.ByteStream(b"")

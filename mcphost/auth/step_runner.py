@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from mcphost.auth.assertions import Assertions
+from mcphost.auth.dpop import ready_key
 from mcphost.auth.flow.steps import (
     Flow,
     FlowStep,
     GetAssertion,
+    GetKey,
     HttpAnswer,
     HttpExchange,
     RefuseAssertion,
@@ -34,13 +37,17 @@ class StepRunner:
 
     async def do(self, step: FlowStep) -> Any:
         """Carry out one step and return its outcome. Raises SignInFailed, with code `PERSON` if it needs a person."""
-        if isinstance(step, HttpExchange):
-            return await self.fetch(step)
-        if isinstance(step, GetAssertion) and self.assertions is not None:
-            return await self.assertions.get(step.audience)
-        if isinstance(step, RefuseAssertion) and self.assertions is not None:
-            return self.assertions.refuse(step.assertion)
-        raise SignInFailed("a person is needed for this", code=PERSON)
+        match step:
+            case HttpExchange():
+                return await self.fetch(step)
+            case GetKey(held):
+                return await asyncio.to_thread(ready_key, held)
+            case GetAssertion(audience) if self.assertions is not None:
+                return await self.assertions.get(audience)
+            case RefuseAssertion(assertion) if self.assertions is not None:
+                return self.assertions.refuse(assertion)
+            case _:
+                raise SignInFailed("a person is needed for this", code=PERSON)
 
 
 async def run_flow(flow: Flow[_T], do: Callable[[FlowStep], Awaitable[Any]]) -> _T:

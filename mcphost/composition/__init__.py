@@ -101,7 +101,7 @@ def dependencies(
                 observer=traffic.tap(name),
                 detected=detected,
                 pid_files=pid_files,
-                sign=sign_ins.bearer,
+                sign=sign_ins.presenter,
             )
         except ConfigError as error:
             noted[name] = error

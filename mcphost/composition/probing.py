@@ -74,7 +74,7 @@ class ProbedServers:
             config,
             self._values,
             name,
-            lambda found: None if found.url is None else self._sign_ins.bearer(config, found),
+            lambda found: None if found.url is None else self._sign_ins.presenter(config, found),
         )
         entry, limit = config.servers[name], config.limits_for(name).message_bytes
         tap = partial(self._traffic.tap, name)

@@ -21,7 +21,8 @@ from mcphost.transports.stdio.transport import Command, child_environment, find_
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
     from mcphost.auth.ports import IdentitySettings, OAuthSettings, SignInPort, SignInStatus, SignInUser
-    from mcphost.auth.session import Bearer, TokenSession
+    from mcphost.auth.presenter import TokenPresenter
+    from mcphost.auth.session import TokenSession
 
 
 LOCK_SECONDS: Final = 75.0
@@ -54,14 +55,14 @@ class SignIns:
         """Writes a record before the command of a workload's identity runs."""
         self._making = threading.Lock()
 
-    def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
+    def presenter(self, config: Config, server: ResolvedServer) -> TokenPresenter | None:
         """The authorization of this server's requests; None without sign-in. Imports take time: call it in a thread."""
         session = self._session(config, server)
         if session is None:
             return None
-        from mcphost.auth.session import Bearer
+        from mcphost.auth.presenter import TokenPresenter
 
-        return Bearer(session)
+        return TokenPresenter(session)
 
     async def port(self, config: Config, name: str) -> SignInPort:
         """The sign-in of one server, its references resolved. Raises ConfigError, SignInFailed."""

@@ -1,6 +1,6 @@
-"""Parses ``WWW-Authenticate``: the parameters of the Bearer challenge, even if its syntax is slightly off.
+"""Parses ``WWW-Authenticate``: the parameters of Bearer and DPoP challenges, even if their syntax is slightly off.
 
-Specification: RFC 9110 section 11.6.1; RFC 6750 section 3; RFC 9728 section 5.1.
+Specification: RFC 9110 section 11.6.1; RFC 6750 section 3; RFC 9728 section 5.1; RFC 9449 section 7.1.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ _WORD: Final = r"[^\s,;]+"
 
 
 class Challenge(NamedTuple):
-    """The parameters of a Bearer challenge: untrusted text, not made safe to show."""
+    """The parameters of Bearer and DPoP challenges: untrusted text, not made safe to show."""
 
     parameters: Mapping[str, str] = MappingProxyType({})
     unread: str = ""
     """The first part that cannot be read; empty if all could."""
+    dpop: Mapping[str, str] | None = None
+    """The parameters of the DPoP challenge alone; None if there is no such challenge."""
 
     @property
     def resource_metadata(self) -> str:
@@ -55,7 +57,7 @@ class Challenge(NamedTuple):
 
 
 def read_challenge(header: str) -> Challenge:
-    """The Bearer challenges of a header value (several headers joined by commas); the first of equal parameters wins.
+    """The challenges of a header value (several headers joined by commas); the first of equal parameters wins.
 
     Also accepted are values without quotes or in single ones, parameters separated by semicolons
     or blanks, and parameters without a scheme.
@@ -64,12 +66,14 @@ def read_challenge(header: str) -> Challenge:
         return Challenge(unread=header[:100])
     reader = _Reader(header)
     reader.read()
-    parameters, unread = dict[str, str](), ""
+    parameters, unread, dpop = dict[str, str](), "", None
     for scheme, challenge in reader.challenges:
-        if scheme in ("bearer", ""):
+        if scheme in ("bearer", "dpop", ""):
             parameters = {**challenge.parameters, **parameters}
             unread = unread or challenge.unread
-    return Challenge(parameters, unread)
+        if scheme == "dpop":
+            dpop = {**challenge.parameters, **(dpop or {})}
+    return Challenge(parameters, unread, dpop)
 
 
 class _Reader:

@@ -22,7 +22,7 @@ from mcphost.auth.ports import (
     SignInPlan,
     SignInStatus,
 )
-from mcphost.auth.session import Bearer
+from mcphost.auth.presenter import TokenPresenter
 from mcphost.auth.storage.keychain import Keychain
 from mcphost.auth.storage.tokens import Lock, TokenStore, no_lock
 
@@ -92,8 +92,8 @@ class House:
     clock: list[float]
 
     @property
-    def bearer(self) -> Bearer:
-        return Bearer(self.authorizer.session("web", self.web.url, self.settings))
+    def bearer(self) -> TokenPresenter:
+        return TokenPresenter(self.authorizer.session("web", self.web.url, self.settings))
 
     async def sign_in(self, person: Person | None = None, challenge: str = "Bearer", status: int = 401) -> SignInStatus:
         self.authorizer.session("web", self.web.url, self.settings)

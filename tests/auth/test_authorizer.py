@@ -14,7 +14,7 @@ import pytest
 
 from mcphost.auth import http as auth_http
 from mcphost.auth.ports import OAuthSettings, SignInConsent, SignInPlan
-from mcphost.auth.session import Bearer
+from mcphost.auth.presenter import TokenPresenter
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.errors import Declined, SignInFailed
 from mcphost.transports.base import TransportLimits
@@ -85,7 +85,8 @@ async def test_two_servers_share_no_client_and_no_token() -> None:
         await one.sign_in()
         one.authorizer.session("other", other.web.url, OAuthSettings())
         await one.authorizer.sign_in("other", "Bearer", 401, Person())
-        moved = Bearer(one.authorizer.session("web", other.web.url, OAuthSettings()))  # the entry's URL was changed
+        session = one.authorizer.session("web", other.web.url, OAuthSettings())  # the entry's URL was changed
+        moved = TokenPresenter(session)
         async with httpx.AsyncClient(auth=moved, verify=NO_TLS, trust_env=False) as client:
             assert await other.ask(client) == 401
         assert len(one.guard.clients) == len(other.guard.clients) == 1

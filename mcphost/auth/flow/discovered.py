@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from mcphost.auth.addresses import checked_url
-from mcphost.auth.dpop import Nonces, Prover
+from mcphost.auth.dpop import ALGORITHM, Nonces, Prover
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
     Discovery,
@@ -17,7 +17,7 @@ from mcphost.auth.flow.metadata import (
     slash_advice,
     sound_scopes,
 )
-from mcphost.auth.flow.steps import Flow
+from mcphost.auth.flow.steps import Flow, GetKey
 from mcphost.auth.flow.token_endpoint import TokenResponse
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
@@ -115,7 +115,36 @@ def find(request: SignInRequest) -> Flow[DiscoveredServer]:
             doubts = (*doubts, "the server's metadata names no authorization server; its own origin announces this one")
         before = [grant.issuer for grant in request.known.grants]
         issuer = yield from discovery.find_issuer(filter(request.settings.takes, named), before)
-    return DiscoveredServer(request, challenge, protected, issuer, doubts)
+    found = DiscoveredServer(request, challenge, protected, issuer, doubts)
+    if not _binds(found):
+        return found
+    key = yield GetKey(found.before.key if found.before else None)
+    required = request.settings.dpop == "require" or (protected is not None and protected.wants_bound)
+    return replace(found, prover=Prover(key, request.nonces, "issuer", required))
+
+
+def _binds(found: DiscoveredServer) -> bool:
+    """True if the token is to be bound to a key. Raises SignInFailed if that is required and not possible."""
+    wanted, protected, challenge = found.request.settings.dpop, found.protected, found.challenge.dpop
+    if wanted == "off":
+        return False
+    lists = [
+        found.issuer.proof_algorithms,
+        None if protected is None else protected.proof_algorithms,
+        tuple(challenge["algs"].split()) if challenge and challenge.get("algs") else None,
+    ]
+    unfit = next((each for each in lists if each is not None and ALGORITHM not in each), None)
+    if wanted == "require":
+        if unfit is not None:
+            raise SignInFailed(
+                f'oauth.dpop = "require" needs proofs by {ALGORITHM}, and one of the servers takes '
+                f"{show_line(' '.join(unfit), 80) or 'none'}"
+            )
+        return True
+    # The authorization server alone is not enough: many list algorithms for all, and a server may know Bearer only.
+    shown = challenge is not None or (protected is not None and protected.wants_bound) or lists[1] is not None
+    before = found.before is not None and found.before.key is not None
+    return unfit is None and lists[0] is not None and (shown or before)
 
 
 def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:

@@ -38,6 +38,9 @@ RESOURCE_PLACE: Final = "/.well-known/oauth-protected-resource"
 OAUTH_PLACE: Final = "/.well-known/oauth-authorization-server"
 OPENID_PLACE: Final = "/.well-known/openid-configuration"
 
+PROOF_ALGORITHMS: Final = "dpop_signing_alg_values_supported"
+"""The member by which both kinds of server show that they know DPoP."""
+
 _T = TypeVar("_T")
 
 
@@ -52,6 +55,10 @@ class ProtectedResource:
     resource: str
     authorization_servers: tuple[str, ...]
     scopes: tuple[str, ...] = ()
+    proof_algorithms: tuple[str, ...] | None = None
+    """Algorithms of DPoP proofs; None: not stated."""
+    wants_bound: bool = False
+    """True if it takes only tokens that are bound to a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,8 @@ class AuthorizationServer:
     """True if every authorization response carries ``iss``."""
     grants: tuple[str, ...] | None = None
     """Grant types; None: not stated."""
+    proof_algorithms: tuple[str, ...] | None = None
+    """Algorithms of DPoP proofs; None: not stated."""
     announced: bool = True
     """False: there is no metadata; the endpoints are the defaults of 2025-03-26."""
 
@@ -144,7 +153,11 @@ def read_resource(answer: HttpAnswer, url: str, accepted: str = "") -> Protected
     if servers and not issuers:
         raise SignInFailed(f"{what} names no authorization server that can be used: the server's mistake")
     return ProtectedResource(
-        resource, tuple(issuers[:MOST_SERVERS]), _texts(document.get("scopes_supported"))[:MOST_SCOPES]
+        resource,
+        tuple(issuers[:MOST_SERVERS]),
+        _texts(document.get("scopes_supported"))[:MOST_SCOPES],
+        _stated(document, PROOF_ALGORITHMS),
+        document.get("dpop_bound_access_tokens_required") is True,
     )
 
 
@@ -183,6 +196,7 @@ def read_issuer(answer: HttpAnswer, issuer: str, home: str, settings: OAuthSetti
         odd_challenge_methods=not isinstance(document.get("code_challenge_methods_supported") or [], list),
         sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
         grants=_stated(document, "grant_types_supported"),
+        proof_algorithms=_stated(document, PROOF_ALGORITHMS),
     )
 
 

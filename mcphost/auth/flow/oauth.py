@@ -88,7 +88,8 @@ def refresh(
     """Renew a token. SignInFailed with code ``invalid_grant`` means that a person must sign in again."""
     authentication = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
-    prover = None if grant.key is None else Prover(grant.key, nonces or Nonces(), "issuer")
+    required = settings.dpop == "require"
+    prover = None if grant.key is None else Prover(grant.key, nonces or Nonces(), "issuer", required)
     tokens = yield from token_request(authentication, "Renew the token", grant.token_endpoint, form, now, prover)
     return grant.model_copy(
         update={
@@ -158,6 +159,7 @@ def _agree(
 ) -> Flow[tuple[SignInConsent, ClientRegistration]]:
     """Ask for consent and return it with the client; after a refused registration ask for a client id."""
     settings, issuer = found.request.settings, found.issuer
+    bound = found.prover is not None and found.prover.required
     while True:
         choice: SignInConsent = yield AskConsent(plan)
         choice = replace(choice, scopes=tuple(scope for scope in choice.scopes if scope in plan.scopes))
@@ -166,7 +168,7 @@ def _agree(
         if plan.client is not ClientOrigin.REGISTER:
             return choice, given_client(plan.client, settings, issuer, choice, plan.redirect_uri)
         try:
-            return choice, (yield from register(issuer, plan.redirect_uri))
+            return choice, (yield from register(issuer, plan.redirect_uri, bound=bound))
         except SignInFailed as error:
             if not error.code:
                 raise
@@ -198,6 +200,7 @@ def _plan(
         client_id=ids.get(origin, client.client_id if client and origin is ClientOrigin.KNOWN else ""),
         redirect_uri=redirect_uri,
         warnings=tuple(_warnings(found)),
+        bound=found.prover is not None,
     )
 
 
@@ -217,6 +220,8 @@ def _warnings(found: DiscoveredServer) -> Iterable[str]:
     if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
         named = ", ".join(show_line(host, 80) for host in others)
         yield f"the server names other authorization servers as well: {named}; oauth.issuer keeps to one"
+    if found.prover is None and found.protected is not None and found.protected.wants_bound:
+        yield "the server takes only tokens that are bound to a key, and this one will not be: see oauth.dpop"
     if not issuer.announced:
         yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
     if issuer.announced and "S256" not in (issuer.challenge_methods or ()):
@@ -243,6 +248,7 @@ def _authorize(
         "state": pending.state,
         "resource": found.resource,
         **scope_form(scopes),
+        **({} if found.prover is None else {"dpop_jkt": found.prover.key.thumbprint}),
         **({"prompt": "consent"} if OFFLINE in scopes else {}),
     }
     callback = yield VisitAuthorizationPage(authorization_url(issuer.authorization_endpoint, parameters), pending)

@@ -62,9 +62,9 @@ def given_client(
     )
 
 
-def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[ClientRegistration]:
-    """Register dynamically. Raises SignInFailed with the server's reason."""
-    body = client_document(redirect_uri, _own_method(issuer))
+def register(issuer: AuthorizationServer, redirect_uri: str, *, bound: bool = False) -> Flow[ClientRegistration]:
+    """Register dynamically; ``bound``: for tokens that are bound to a key. Raises SignInFailed with the reason."""
+    body = client_document(redirect_uri, _own_method(issuer)) | ({"dpop_bound_access_tokens": True} if bound else {})
     fetch = HttpExchange("Register mcphost", issuer.registration_endpoint, "registration", {"Accept": JSON}, body)
     answer = yield fetch
     host = host_of(issuer.registration_endpoint)

@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import field
 from typing import Any, Final, Literal, TypeVar
 
+from mcphost.auth.dpop import ProofKey
 from mcphost.auth.ports import OAuthSettings, SignInPlan
 from mcphost.lazy_dataclass import dataclass
 
@@ -101,7 +102,17 @@ class RefuseAssertion:
     assertion: str = field(repr=False)
 
 
-FlowStep = GetAssertion | RefuseAssertion | HttpExchange | ListenForCallback | AskConsent | VisitAuthorizationPage
+@dataclass(frozen=True, slots=True)
+class GetKey:
+    """Prepare a key for proofs, which takes time the first time. The outcome is a `ProofKey`."""
+
+    held: ProofKey | None = None
+    """The key of an earlier sign-in; None: make a new one."""
+
+
+FlowStep = (
+    GetAssertion | RefuseAssertion | HttpExchange | GetKey | ListenForCallback | AskConsent | VisitAuthorizationPage
+)
 
 _T = TypeVar("_T")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcphost.auth.dpop import HEADER, NEEDS_NONCE, NONCE_HEADER, Prover
+from mcphost.auth.dpop import HEADER, NEEDS_NONCE, NONCE_HEADER, WRONG_PROOF, Prover, clock_advice
 from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, error_code, read_tokens
 from mcphost.errors import SignInFailed
@@ -36,13 +36,17 @@ def token_request(
         fetch = _request(authentication, title, endpoint, form, now, prover)
         answer = yield fetch
         _gives_nonce(answer, endpoint, prover)
-    tokens = read(answer, fetch)
+    try:
+        tokens = read(answer, fetch)
+    except SignInFailed as error:
+        date = None if isinstance(answer, Unreachable) else answer.headers.get("date")
+        if error.code == WRONG_PROOF and (advice := clock_advice(date, now())):
+            raise SignInFailed(f"{error}; {advice}", code=error.code) from None
+        raise
     if tokens.token_type == "DPoP" and prover is None:
         raise SignInFailed(f"{host_of(endpoint)} binds its token to a key, and mcphost offered it none")
-    if tokens.token_type == "Bearer" and authentication.settings.dpop == "require":
-        raise SignInFailed(
-            f'{host_of(endpoint)} gave a token that is bound to no key, and oauth.dpop = "require" does not allow that'
-        )
+    if tokens.token_type == "Bearer" and prover is not None and prover.required:
+        raise SignInFailed(f"{host_of(endpoint)} gave a token that is bound to no key, where one must be: not used")
     return tokens
 
 

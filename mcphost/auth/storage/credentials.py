@@ -66,6 +66,11 @@ class TokenGrant(_Kept):
     """The key of the sign-in: the refresh token may be bound to it, even if the access token is not."""
 
     @property
+    def bound(self) -> bool:
+        """True if each request needs a proof of the key."""
+        return self.token_type == "DPoP" and self.key is not None
+
+    @property
     def slack(self) -> float:
         """Seconds before expiry at which it is renewed; at most a quarter of its lifetime."""
         return SLACK if self.lifetime is None else min(max(self.lifetime / 4, SHORTEST_SLACK), SLACK)

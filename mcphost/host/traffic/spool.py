@@ -66,7 +66,7 @@ FOLDERS: Final = ("PWD", "OLDPWD")
 """Variables that look like passwords by their names, and hold folders."""
 
 
-SCHEMES: Final = frozenset({"bearer", "basic", "digest", "token"})
+SCHEMES: Final = frozenset({"bearer", "basic", "digest", "dpop", "token"})
 """Words before a credential; without them it would not be recognized where it is not known."""
 
 

@@ -37,6 +37,7 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
     Raises HttpStatusError for any other redirect, ConnectionLost for one to an invalid URL, and what the engine raises.
     """
     most = MOST_WITH_BODY if request.content else MOST_WITHOUT_BODY
+    headers = request.headers.copy()  # without the token and the proof of one URL, which sending adds
     for _ in range(most + 1):
         if client.is_closed:
             raise httpx.ConnectError("the connection is closed", request=request)
@@ -54,7 +55,7 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
             await skip_body(response)  # so that the next request can use its connection
         target = _target(request.url, response)
         request = httpx.Request(
-            request.method, target, headers=request.headers, content=request.content, extensions=request.extensions
+            request.method, target, headers=headers.copy(), content=request.content, extensions=request.extensions
         )
     often = "once" if most == 1 else f"{most} times"
     raise HttpStatusError(response.status_code, reason=f"it redirected more than {often}; correct the url")

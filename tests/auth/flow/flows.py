@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from mcphost.auth.dpop import ready_key
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of
 from mcphost.auth.flow.steps import (
     AskConsent,
     Flow,
     FlowStep,
+    GetKey,
     HttpAnswer,
     HttpExchange,
     ListenForCallback,
@@ -108,6 +110,8 @@ class World:
             case HttpExchange():
                 self.asked.append(step)
                 return self._answer(step)
+            case GetKey(held):
+                return ready_key(held)
             case ListenForCallback(path, port, _, host):
                 return f"http://{host}:{self.port or port or PORT}{path}"
             case AskConsent(plan):

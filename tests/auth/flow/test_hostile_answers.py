@@ -219,7 +219,7 @@ def test_the_plan_names_every_host_and_warns_of_lookalikes() -> None:
         ('Bearer resource_metadata="first", resource_metadata="second"', "first", ()),
         ('Negotiate YWJj==, Bearer scope="s", Digest scope="evil", nonce="n"', "", ("s",)),
         ('Bearer , , scope = "s"', "", ("s",)),
-        ('DPoP scope="x"', "", ()),
+        ('Digest scope="x"', "", ()),
         ('Bearer resource_metadata="never ends', "", ()),
         ("resource_metadata=alone", "alone", ()),
         ("", "", ()),
@@ -227,9 +227,27 @@ def test_the_plan_names_every_host_and_warns_of_lookalikes() -> None:
         ("\x00\xff\u2028Bearer", "", ()),
     ],
 )
-def test_only_what_the_bearer_challenge_itself_says_counts(header: str, place: str, scopes: tuple[str, ...]) -> None:
+def test_only_what_the_challenge_for_a_token_says_counts(header: str, place: str, scopes: tuple[str, ...]) -> None:
     challenge = read_challenge(header)
     assert (challenge.resource_metadata, challenge.scopes) == (place, scopes)
+
+
+@pytest.mark.requirement("DPOP-08")
+@pytest.mark.parametrize(
+    "header",
+    [
+        'DPoP algs="ES256", scope="x", resource_metadata="https://mcp.example.com/here"',
+        'Bearer resource_metadata="https://mcp.example.com/here", scope="x", DPoP algs="ES256", scope="y"',
+        'dpop algs="ES256", error="use_dpop_nonce", Bearer scope="x", resource_metadata="https://mcp.example.com/here"',
+        'Basic realm="r", DPoP algs="RS256 ES256" scope=x, Bearer resource_metadata="https://mcp.example.com/here"',
+    ],
+)
+def test_a_challenge_with_dpop_starts_discovery(header: str) -> None:
+    world = World.usual()
+    grant = world.sign_in(challenge=header)
+    assert world.urls()[0] == "https://mcp.example.com/here"
+    assert (grant.issuer, grant.asked) == (ISSUER, ("x",))
+    assert "ES256" in (read_challenge(header).dpop or {})["algs"]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ def store_over(shelf: Any, clock: list[float] | None = None) -> TokenStore:
     return TokenStore(shelved(shelf), lambda secret: None, clock=lambda: clock[0])
 
 
+async def token_of(session: TokenSession) -> str:
+    grant = await session.grant_to_send()
+    return "" if grant is None else grant.access_token
+
+
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("AUTH-18", "AUTH-49")
 async def test_tokens_are_read_by_the_next_run_and_masked() -> None:
@@ -92,10 +97,10 @@ async def test_a_grant_of_another_issuer_replaces_the_old_one() -> None:
             await store.write("web", held.with_grant(grant))
     session = TokenSession("web", URL, OAuthSettings(), store, lambda: 0.0)
     session.steps.fetch = refuse
-    assert await session.token() == "access-of-other"
-    assert await session.replacement("access-of-other", "") == ""
-    assert await session.token() == ""
-    assert await session.replacement("", "") == ""
+    assert await token_of(session) == "access-of-other"
+    assert await session.replacement("access-of-other", "") is None
+    assert await token_of(session) == ""
+    assert await session.replacement("", "") is None
     assert [fetch.url for fetch in asked] == ["https://other.example.com/token"]
     kept = (await store_over(shelf).read("web")).grants
     assert kept == ()
@@ -186,13 +191,15 @@ async def test_a_token_is_not_renewed_while_the_keychain_is_shut() -> None:
     await store_over(shelf).write("web", HELD.with_grant(GRANT))
     session = TokenSession("web", URL, OAuthSettings(), store_over(shelf, clock), lambda: clock[0])
     session.steps.fetch = server.answer
-    assert await session.token() == "access-0"
+    assert await token_of(session) == "access-0"
     shelf.before = locked
-    assert await session.replacement("access-0", "") == ""
+    assert await session.replacement("access-0", "") is None
     assert (server.given, session.problem) == (0, "the keychain cannot be asked: it is locked")
     shelf.before = lambda call: None
     clock[0] += tokens.KEYCHAIN_PAUSE
-    assert await session.replacement("access-0", "") == "access-1"
+    replaced = await session.replacement("access-0", "")
+    assert replaced is not None
+    assert replaced.access_token == "access-1"
 
 
 @pytest.mark.hostile("C08")
@@ -367,7 +374,7 @@ async def test_no_refresh_token_comes_twice_unless_an_answer_was_lost(
 
     async def call(actor: TokenSession) -> None:
         with suppress(asyncio.CancelledError):
-            token = await actor.token()
+            token = await token_of(actor)
             if token != f"access-{server.given}":  # as the server would refuse it
                 await actor.replacement(token, "Bearer")
 
