@@ -18,8 +18,6 @@ SKILLS = (
 
 WAITING = (
     "auth/enterprise-managed-authorization",
-    "auth/dpop",
-    "auth/dpop-nonce",
     "auth/wif-jwt-bearer",
     *SKILLS,
 )
@@ -59,6 +57,8 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "auth/pre-registration": Checks(14),
         "auth/client-credentials-jwt": Checks(9),
         "auth/client-credentials-basic": Checks(9),
+        "auth/dpop": Checks(12),
+        "auth/dpop-nonce": Checks(14),
         "json-schema-2020-12-preservation": Checks(9),
     },
     MODERN: {
@@ -96,6 +96,8 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "json-schema-ref-no-deref": Checks(1),
         "auth/client-credentials-jwt": Checks(7),
         "auth/client-credentials-basic": Checks(7),
+        "auth/dpop": Checks(13),
+        "auth/dpop-nonce": Checks(15),
         "json-schema-2020-12-preservation": Checks(9),
     },
 }
