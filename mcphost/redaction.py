@@ -53,6 +53,10 @@ _OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", "sec
 _USER: Final = r"(?<=://)[^/?#\s@]*@"
 _URL_PARAMETER: Final = r"([?&#]([\w.-]+)=)[^&#\s\"'<>]+"
 
+_PROOF_START: Final = "eyJ0eXAiOiJkcG9wK2p3dC"  # {"typ":"dpop+jwt" in Base64
+PROOF: Final = rf"{_PROOF_START}[\w-]*\.[\w-]+\.[\w-]+"
+"""The pattern of a DPoP proof, which a server may repeat in any text."""
+
 _OAUTH_MEMBER: Final = "|".join(name.replace("_", "_?") for name in sorted(OAUTH_SECRETS))
 # Texts: the module `re` compiles them when they are first needed, which is after the first frame.
 _CREDENTIALS: Final = (
@@ -62,10 +66,11 @@ _CREDENTIALS: Final = (
     rf"(?i)([?&#](?:{'|'.join(sorted(OAUTH_SECRETS))}|code|session_?id)=)[^&#\s\"'<>\\]{{8,}}",
     rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$",
     r"""((?:\\?["'])d\\?["']\s*:\s*\\?["'])[\w-]{40,}""",  # of a private key as a JWK, which names its kind as kty
+    rf"(){PROOF}",
 )
 _CREDENTIAL_WORDS: Final = (
     *sorted({name.rpartition("_")[2] for name in OAUTH_SECRETS}),
-    "authorization", "basic", "bearer", "code=", "cookie", "dpop", "kty", "session",
+    "authorization", "basic", "bearer", "code=", "cookie", "dpop", "kty", "session", _PROOF_START.lower(),
 )  # fmt: skip
 """Each credential comes with one of these, in upper or lower case: to search for them takes a tenth of the time."""
 

@@ -17,7 +17,7 @@ from mcphost.config.files import read_regular
 from mcphost.config.references import MalformedReferenceError, Reference, parse
 from mcphost.errors import ConfigError, UnresolvedReference
 from mcphost.places import working_folder
-from mcphost.redaction import MASK, MIN_SECRET, looks_secret, secrets_in
+from mcphost.redaction import MASK, MIN_SECRET, PROOF, looks_secret, secrets_in
 
 KEYRING_SERVICE = "mcphost"
 """The service in the keychain that ``${keyring:NAME}`` reads."""
@@ -41,7 +41,8 @@ class _Secrets:
         with self._lock:
             self._forms.update(forms)
             longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
-            self.pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+            known = [*map(re.escape, longest_first), PROOF]  # each request has another proof
+            self.pattern = re.compile("|".join(known)) if longest_first else None
 
 
 class Values:
