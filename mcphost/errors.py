@@ -10,6 +10,7 @@
     │   ├── NoSharedRevision     it and mcphost have no revision in common that the configuration allows
     │   ├── InvalidResult        an answer of the wrong shape
     │   │   └── NoAnswerFound    it writes lines that are not messages, or answers to unknown request ids
+    │   ├── SkillRefused         a skill or one of its files is not as its entry says, or its entry is not sound
     │   ├── InvalidLink          a program at mcphost's socket broke the rules of it
     │   └── InvalidSampling      it asks for a model's answer in a way that the rules do not allow
     ├── TransportError           the wire
@@ -134,6 +135,14 @@ class InvalidResult(PeerError):
 
 class NoAnswerFound(InvalidResult):
     """The server writes something, but nothing of it answers the request."""
+
+
+class SkillRefused(PeerError):
+    """A skill or a file of it must not be used. ``finding`` names the fault; ``differences`` the fields that differ."""
+
+    def __init__(self, finding: str, sentence: str, differences: Sequence[Any] = ()) -> None:
+        self.finding, self.differences = finding, tuple(differences)
+        super().__init__(sentence)
 
 
 class InvalidLink(PeerError):

@@ -108,7 +108,7 @@ OWNERS: dict[str, set[str]] = {
     "tomli_w": {"config", "imports"},
     "tomlkit": {"config"},
     "uritemplate": {"protocol"},
-    "yaml": {"imports"},
+    "yaml": {"imports", "protocol"},
     "yarl": {"transports.http.engine"},
 }
 

@@ -21,11 +21,18 @@ from mcphost.protocol.limits import CACHE_BYTES, CACHE_ENTRIES
 from mcphost.protocol.models.freshness import Freshness, seconds_to_live
 
 READ: Final = "resources/read"
+GET_SKILL: Final = "skills/get"
 
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tools": ("tools/list",),
     "prompts": ("prompts/list",),
-    "resources": ("resources/list", "resources/templates/list"),
+    "resources": (
+        "resources/list",
+        "resources/templates/list",
+        "skills/list",
+        "skills/get",
+        "resources/directory/read",
+    ),
 }
 """The methods whose results a change of each list makes stale."""
 
@@ -119,8 +126,13 @@ class ResultCache:
         self._invalidate(lambda method, uri: method in methods)
 
     def resource_updated(self, uri: str) -> None:
-        """A resource changed, and so did those above it."""
-        self._invalidate(lambda method, kept: method == READ and lies_below(uri, kept))
+        """A resource changed, and so did those above it, and the skill whose file it is."""
+        self._invalidate(
+            lambda method, kept: (
+                (method == READ and lies_below(uri, kept))
+                or (method == GET_SKILL and lies_below(uri, kept.rpartition("/")[0]))
+            )
+        )
 
     def discard(self, method: str) -> None:
         """Forget all results of a method: pages whose cursors are no longer valid."""

@@ -48,6 +48,7 @@ from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # imported at its first use: a tool call needs none of its models
     from mcphost.client.features import Completions, Prompts, Resources
+    from mcphost.client.skills import Skills
 
 __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
 
@@ -59,7 +60,7 @@ class Client(Requester):
     """A connection to one server over ``transport``.
 
     Call ``connect`` first and ``aclose`` last. In between, any number of requests may run at once: those for tools are
-    methods of this class, the others of ``resources``, ``prompts``, ``completions`` and ``tasks``.
+    methods of this class, the others of ``resources``, ``prompts``, ``completions``, ``skills`` and ``tasks``.
     """
 
     def __init__(
@@ -115,6 +116,12 @@ class Client(Requester):
         from mcphost.client.features import Completions
 
         return Completions(self)
+
+    @cached_property
+    def skills(self) -> Skills:
+        from mcphost.client.skills import Skills
+
+        return Skills(self)
 
     async def connect(self, seconds: float) -> Session:
         """Open the transport and the session within ``seconds``.

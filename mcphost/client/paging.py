@@ -145,8 +145,8 @@ async def _take(items: list[object], read: Callable[[object], Item], listed: Lis
     left, time_slice = most - _count(listed), TimeSlice()
     for item in items[:left]:
         await time_slice.pause_if_over()
-        name = as_dict(item).get("name")
-        named = name if isinstance(name, str) else "unnamed"
+        names = (as_dict(item).get(member) for member in ("name", "uri"))
+        named = next((name for name in names if isinstance(name, str)), "unnamed")
         try:
             found = read(item)
         except McphostError as error:

@@ -233,8 +233,12 @@ class CapabilitiesConfig(ConfigTable):
     """The server may ask for a language model's answer; takes a configured model as well."""
     elicitation: Distinct[Literal["form", "url"]] = ("form", "url")
     """The ways in which it may ask the user; an empty list allows none."""
-    extensions: Distinct[Literal["io.modelcontextprotocol/tasks"]] = ("io.modelcontextprotocol/tasks",)
-    """The extensions of the protocol that it may use, from 2026-07-28 on; an empty list is none."""
+    extensions: Distinct[Literal["io.modelcontextprotocol/tasks", "io.modelcontextprotocol/skills"]] = (
+        "io.modelcontextprotocol/tasks",
+        "io.modelcontextprotocol/skills",
+    )
+    """The extensions of the protocol that it may use; an empty list is none. They are declared from 2026-07-28 on;
+    skills work with older servers, too."""
 
 
 Sharing = Literal["all", "agent", "session"]

@@ -1,4 +1,4 @@
-"""The tools, resources, templates and prompts of all servers, by configured server name and the name the server uses.
+"""The items that all servers list, such as tools and skills, by configured server name and the name the server uses.
 
 An entry is found by both names, so that no server can pass its tool off as another's. It holds only usable items; the
 rejected ones are in `mcphost.host.connections.listings.Listing.rejected`.
@@ -22,10 +22,14 @@ from mcphost.time_slices import TimeSlice
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Prompt
     from mcphost.protocol.models.resources import Resource, ResourceTemplate
+    from mcphost.protocol.models.skills import Skill
     from mcphost.protocol.uri_templates import UriTemplate
 
 DEFINITION_CHARACTERS: Final = 64 << 10
 """Characters of a definition: no user reads more before agreeing, and an approval keeps all of a tool's."""
+
+SKILL_CHARACTERS: Final = 1 << 20
+"""Characters of a skill's entry, which lists up to 512 files: their URIs may be long."""
 
 NAME_CHARACTERS: Final = 80
 """Characters of an item's name in a sentence on why it was left out."""
@@ -33,7 +37,7 @@ NAME_CHARACTERS: Final = 80
 NAMED: Final = 12
 """Names that an error names as those there are."""
 
-Entry = TypeVar("Entry", bound="CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt")
+Entry = TypeVar("Entry", bound="CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt | CatalogSkill")
 Item = TypeVar("Item", bound=Wire)
 SplitItems = tuple[list[Item], list[Rejected]]
 """The usable items, and the rejected ones."""
@@ -46,11 +50,12 @@ class CatalogKind(Enum):
     RESOURCES = "resources"
     TEMPLATES = "resource templates"
     PROMPTS = "prompts"
+    SKILLS = "skills"
 
     @property
     def capability(self) -> str:
-        """The capability under which it is listed, and by whose name its changes are announced."""
-        return "resources" if self is CatalogKind.TEMPLATES else self.value
+        """The capability by whose name its changes are announced, and under which all but skills are listed."""
+        return "resources" if self in (CatalogKind.TEMPLATES, CatalogKind.SKILLS) else self.value
 
     def words_for(self, rejected: Rejected) -> str:
         """Say that an item of this kind was left out, and why."""
@@ -116,6 +121,19 @@ class CatalogPrompt:
         return self.server, self.prompt.name
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogSkill:
+    """A skill and the configured name of the server that offers it."""
+
+    server: str
+    skill: Skill
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Unique among all servers."""
+        return self.server, self.skill.key
+
+
 class CatalogSection(Generic[Entry]):
     """The items of one kind of all servers, in the order the servers were configured."""
 
@@ -155,6 +173,7 @@ _ENTRY: Final[Mapping[CatalogKind, Callable[[str, Any], Any]]] = {
     CatalogKind.RESOURCES: CatalogResource,
     CatalogKind.TEMPLATES: CatalogTemplate,
     CatalogKind.PROMPTS: CatalogPrompt,
+    CatalogKind.SKILLS: CatalogSkill,
 }
 
 
@@ -198,6 +217,10 @@ class Catalog:
         """The prompts of one server, or of all."""
         return self._sections[CatalogKind.PROMPTS].entries_of(server)
 
+    def skills(self, server: str | None = None) -> Sequence[CatalogSkill]:
+        """The skills of one server, or of all, those that must not be loaded among them."""
+        return self._sections[CatalogKind.SKILLS].entries_of(server)
+
     def tool(self, server: str, name: str) -> Tool:
         """The tool. Raises UnknownName, which lists the known names."""
         found: CatalogTool | None = self._sections[CatalogKind.TOOLS].named(server, name)
@@ -216,6 +239,13 @@ class Catalog:
         """The listed resource of this URI; None if it is not listed (it may be readable all the same)."""
         found: CatalogResource | None = self._sections[CatalogKind.RESOURCES].named(server, uri)
         return found.resource if found else None
+
+    def skill(self, server: str, uri: str) -> Skill | None:
+        """The listed skill whose SKILL.md has this URI, however it is spelled; None if it is not listed."""
+        from mcphost.protocol.models.skills import normal_uri  # late: few servers have skills
+
+        found: CatalogSkill | None = self._sections[CatalogKind.SKILLS].named(server, normal_uri(uri))
+        return found.skill if found else None
 
 
 def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoReturn:
@@ -249,6 +279,11 @@ async def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> Split
     return await _sift(listing, lambda prompt: prompt.name, "name")
 
 
+async def usable_skills(listing: ListedItems[Skill], _: ServerConfig) -> SplitItems[Skill]:
+    """Split a listing into skills and rejected items (duplicate URIs). One that must not be loaded is shown, too."""
+    return await _sift(listing, lambda skill: skill.key, "URI", most=SKILL_CHARACTERS)
+
+
 def _no_template(template: ResourceTemplate) -> Rejected | None:
     from mcphost.protocol.uri_templates import UriTemplate  # late: few servers have any
 
@@ -264,12 +299,14 @@ async def _sift(
     key: Callable[[Item], str],
     word: str,
     against: Callable[[Item], Rejected | None] = lambda _: None,
+    *,
+    most: int = DEFINITION_CHARACTERS,
 ) -> SplitItems[Item]:
     items: dict[str, Item] = {}
     rejected, time_slice = list(listing.rejected), TimeSlice()
     for item in listing.items:
         name = key(item)
-        problem = against(item) or _problem_of(item, name, word, items)
+        problem = against(item) or _problem_of(item, name, word, items, most)
         if problem is None:
             items[name] = item
         else:
@@ -278,9 +315,9 @@ async def _sift(
     return list(items.values()), rejected
 
 
-def _problem_of(item: Wire, name: str, word: str, earlier: Container[str]) -> Rejected | None:
+def _problem_of(item: Wire, name: str, word: str, earlier: Container[str], most: int) -> Rejected | None:
     if name in earlier:
         return Rejected(name, f"the server lists this {word} twice; the first is used")
-    if is_longer(item.definition(), DEFINITION_CHARACTERS):
-        return Rejected(name, f"its definition has more than the {DEFINITION_CHARACTERS} characters that are taken")
+    if is_longer(item.definition(), most):
+        return Rejected(name, f"its definition has more than the {most} characters that are taken")
     return None

@@ -49,6 +49,32 @@ class PromptsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillsChanged:
+    """A server's skills were listed again, or are gone."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRead:
+    """A file of a skill was read, and is verified or differs."""
+
+    server: str
+    skill: str
+    """The URI of its SKILL.md."""
+    uri: str
+    """That of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillLoaded:
+    """A skill was allowed, verified and loaded for a model."""
+
+    server: str
+    skill: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceUpdated:
     """The watch of a resource changed: begun, out of date, read again, refused or ended."""
 
@@ -166,6 +192,9 @@ Event = (
     | ToolsChanged
     | ResourcesChanged
     | PromptsChanged
+    | SkillsChanged
+    | SkillRead
+    | SkillLoaded
     | ResourceUpdated
     | Logged
     | TrafficAdded

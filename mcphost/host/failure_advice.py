@@ -24,7 +24,7 @@ from mcphost.errors import (
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.challenge import read_challenge
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS
 from mcphost.protocol.wire.error_codes import ErrorCode
 
@@ -212,6 +212,7 @@ _DECLARED_BY: Final = {
     "sampling": "sampling = true",
     "elicitation": 'elicitation = ["form", "url"]',
     TASKS_EXTENSION: f'extensions = ["{TASKS_EXTENSION}"]',
+    SKILLS_EXTENSION: f'extensions = ["{TASKS_EXTENSION}", "{SKILLS_EXTENSION}"]',
 }
 """The line of ``[servers.NAME.capabilities]`` by which each capability is declared."""
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # imported when they are first used: most runs need none of t
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
     from mcphost.host.saved_calls import SavedCallService
+    from mcphost.host.skills.service import SkillService
     from mcphost.host.tool_calls.copies import CallCopies
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resender
@@ -260,6 +261,13 @@ class Host:
         )
 
     @cached_property
+    def skills(self) -> SkillService:
+        """Finds, reads, verifies and loads skills."""
+        from mcphost.host.skills.service import SkillService
+
+        return SkillService(self.servers, self.catalog, self.consent.skills, self._requests, self._reporting)
+
+    @cached_property
     def saved_calls(self) -> SavedCallService:
         """The calls that have a name."""
         from mcphost.host.saved_calls import SavedCallService
@@ -391,8 +399,12 @@ class Host:
         connection, forgotten = self.servers[server], list[str]()
         if connection.config.signs_in and self.sign_ins.possible:
             forgotten.append(await self.sign_ins.sign_out(server))
-        if number := self.consent.forget(server):
-            forgotten.append(f"what you allowed or saw of {number} of its tools")
+        tools, skills = self.consent.forget(server)
+        for number, kind in ((tools, "tools"), (skills, "skills")):
+            if number:
+                forgotten.append(f"what you allowed or saw of {number} of its {kind}")
+        if "skills" in self.__dict__:  # else none was read
+            self.skills.forget(server)
         if await self.roots.ask_again(server):
             forgotten.append("that you share no folder with it")
         self.sign_ins.reset_step_ups(server)

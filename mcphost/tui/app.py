@@ -513,7 +513,7 @@ class McphostApp(ResilientApp):
     def action_grants(self) -> None:
         from mcphost.tui.consent.grants import GrantsScreen
 
-        self.push_screen(GrantsScreen(self.host.consent.grants, self.host.consent.revoke))
+        self.push_screen(GrantsScreen(self.host.consent.grants, self.host.consent.revoke_grant))
 
     def action_reload(self) -> None:
         if self._reread is None:

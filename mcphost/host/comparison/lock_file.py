@@ -106,7 +106,7 @@ def locked_server(surface: Surface, mask: Mask, *, resources: bool) -> LockedSer
     """The part of a surface that a lock keeps; resources only if that is wanted, since many servers change them."""
     tables: dict[str, Any] = {}
     for kind, items in surface.kinds.items():
-        if kind is not CatalogKind.RESOURCES or resources:
+        if kind in TABLES and (kind is not CatalogKind.RESOURCES or resources):
             tables[TABLES[kind]] = {mask(name): _locked_item(kind, item, mask) for name, item in items.items()}
     capabilities = (path + (f" = {value}" if value else "") for path, value in surface.capabilities.items())
     return LockedServer(
@@ -138,7 +138,7 @@ def full_server(surface: Surface, mask: Mask, *, resources: bool) -> dict[str, A
     """The whole definitions of a surface. One that holds a secret is left out."""
     tables: dict[str, Any] = {}
     for kind, items in surface.kinds.items():
-        if kind is not CatalogKind.RESOURCES or resources:
+        if kind in TABLES and (kind is not CatalogKind.RESOURCES or resources):
             tables[TABLES[kind]] = dict(_whole(items, mask))
     if surface.instructions and mask(surface.instructions) == surface.instructions:
         tables["instructions"] = surface.instructions

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
-KEYS: Final = {CatalogKind.RESOURCES: "uri", CatalogKind.TEMPLATES: "uriTemplate"}
+KEYS: Final = {CatalogKind.RESOURCES: "uri", CatalogKind.TEMPLATES: "uriTemplate", CatalogKind.SKILLS: "uri"}
 """The member that names an item, where that is not ``name``."""
 
 LISTED_BY: Final = {
@@ -31,6 +31,7 @@ LISTED_BY: Final = {
     CatalogKind.RESOURCES: "resources/list",
     CatalogKind.TEMPLATES: "resources/templates/list",
     CatalogKind.PROMPTS: "prompts/list",
+    CatalogKind.SKILLS: "skills/list",
 }
 
 _MAY_BE_EMPTY: Final = ("extensions", "experimental")

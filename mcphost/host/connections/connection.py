@@ -49,6 +49,7 @@ from mcphost.host.events import (
     ResourcesChanged,
     ResourceUpdated,
     ServerChanged,
+    SkillsChanged,
     ToolsChanged,
 )
 from mcphost.host.failure_advice import next_step
@@ -56,9 +57,10 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.logs import LogSource
 from mcphost.host.loop_guard import OWN_MARK, may_be_mcphost
 from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.extensions import SKILLS_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.negotiation import Era
-from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
+from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision, has_extension
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.headers import InvalidAnnotation, read_annotations
@@ -72,6 +74,7 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
     CatalogKind.RESOURCES: ResourcesChanged,
     CatalogKind.TEMPLATES: ResourcesChanged,
     CatalogKind.PROMPTS: PromptsChanged,
+    CatalogKind.SKILLS: SkillsChanged,
 }
 
 
@@ -317,6 +320,13 @@ class Connection:
         await self.listings.read(self.client, self.config)
 
     @property
+    def has_skills(self) -> bool:
+        """True if the server declares skills, and the configuration lets it use them."""
+        capabilities = {} if self.session is None else self.session.server.capabilities
+        allowed = SKILLS_EXTENSION in self.config.capabilities.extensions
+        return allowed and has_extension(SKILLS_EXTENSION, capabilities)
+
+    @property
     def _idle_state(self) -> ServerState:
         return ServerState.STOPPED if self.config.enabled else ServerState.DISABLED
 
@@ -380,7 +390,7 @@ class Connection:
         self.refusal = self.failure = None
         self.keepalive.begin(self.session.seconds)
         _check_required(self.session, self.config)
-        self.listings.begin(self.session.server.capabilities)
+        self.listings.begin(self.session.server.capabilities, skills=self.has_skills)
         try:
             async with asyncio.timeout(seconds):
                 self.level = await _ask_for_level(client, self.session, self.level, self._note)

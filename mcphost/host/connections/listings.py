@@ -1,6 +1,6 @@
-"""Lists what one server offers (tools, resources, resource templates, prompts) and lists it again when it changes.
+"""Lists what one server offers (tools, resources, templates, prompts, skills) and lists it again when it changes.
 
-Specification: server/tools, server/resources, server/prompts (list changes).
+Specification: server/tools, server/resources, server/prompts (list changes); ext-skills skills (listing skills).
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from mcphost.client.client import Client
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
-from mcphost.host.catalog import CatalogKind, SplitItems, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.host.catalog import (
+    CatalogKind,
+    SplitItems,
+    usable,
+    usable_prompts,
+    usable_resources,
+    usable_skills,
+    usable_templates,
+)
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.freshness import Freshness
@@ -25,6 +33,7 @@ from mcphost.protocol.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Prompt
     from mcphost.protocol.models.resources import Resource, ResourceTemplate
+    from mcphost.protocol.models.skills import Skill
     from mcphost.protocol.models.tools import Tool
 
 RELIST_DELAY: Final = 0.1
@@ -79,10 +88,13 @@ _TEMPLATES: Final[ListingSource[ResourceTemplate]] = ListingSource(CatalogKind.T
 _PROMPTS: Final[ListingSource[Prompt]] = ListingSource(
     CatalogKind.PROMPTS, lambda client, again: client.prompts.list(again=again), usable_prompts
 )
+_SKILLS: Final[ListingSource[Skill]] = ListingSource(
+    CatalogKind.SKILLS, lambda client, again: client.skills.list(again=again), usable_skills
+)
 
 
 class Listing(Generic[Item]):
-    """The list of one kind (tools, resources, templates or prompts) of one server.
+    """The list of one kind (such as tools or prompts) of one server.
 
     ``listed`` is called with the items after each listing and when the connection ends, ``changed`` after any change of
     this object, and ``refused`` when the server wants a sign-in first.
@@ -124,6 +136,11 @@ class Listing(Generic[Item]):
             return False
         until = max(self.freshness.until, self._listed_at + LEAST_FRESH)
         return asyncio.get_running_loop().time() >= until
+
+    @property
+    def stale(self) -> bool:
+        """True if the server announced that the items are out of date."""
+        return self._stale.is_set()
 
     def mark_stale(self) -> None:
         """The server changed its list: the items are out of date."""
@@ -244,9 +261,11 @@ class Listings:
         self.resources = Listing(_RESOURCES, *callbacks)
         self.templates = Listing(_TEMPLATES, *callbacks)
         self.prompts = Listing(_PROMPTS, *callbacks)
-        lists = self.tools, self.resources, self.templates, self.prompts
+        self.skills = Listing(_SKILLS, *callbacks)
+        lists = self.tools, self.resources, self.templates, self.prompts, self.skills
         self._by_kind: dict[CatalogKind, Listing[Any]] = dict(zip(CatalogKind, lists, strict=True))
         self._capabilities: Collection[str] = ()
+        self._has_skills = False
         self.begun = False
         """True while there is a session."""
 
@@ -257,13 +276,15 @@ class Listings:
         return self._by_kind[kind]
 
     def declared(self, kind: CatalogKind) -> bool:
-        """True if the server declared the capability for this list in the handshake."""
-        return kind.capability in self._capabilities
+        """True if the server declared what this list needs: the capability, or the extension for skills."""
+        return self._has_skills if kind is CatalogKind.SKILLS else kind.capability in self._capabilities
 
-    def begin(self, capabilities: Collection[str]) -> None:
-        """Start with a new session, whose server has these capabilities."""
-        self._capabilities, self.begun = capabilities, True
-        self.mark_stale(*capabilities)
+    def begin(self, capabilities: Collection[str], *, skills: bool = False) -> None:
+        """Start with a new session, whose server has these capabilities; ``skills``: also those."""
+        self._capabilities, self._has_skills, self.begun = capabilities, skills, True
+        for kind, listing in self:
+            if self.declared(kind):
+                listing.mark_stale()
 
     def mark_stale(self, *features: str) -> None:
         """The server says that these lists changed. Those it did not declare are ignored."""
@@ -276,7 +297,7 @@ class Listings:
         await asyncio.gather(*(listing.read(client, config) for kind, listing in self if self.declared(kind)))
 
     def clear(self) -> None:
-        self._capabilities, self.begun = (), False
+        self._capabilities, self._has_skills, self.begun = (), False, False
         for _, listing in self:
             listing.clear()
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
@@ -16,6 +16,9 @@ from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool
 from mcphost.host.events import EventBus, GrantsChanged
 from mcphost.host.internal_error import describe_failure
 from mcphost.json_values import canonical, dicts_in
+
+if TYPE_CHECKING:  # imported when a skill is approved or was: most runs have none
+    from mcphost.host.consent.skill_approvals import ApprovedSkill, SkillApprovals
 
 
 def to_toml(approved: Iterable[ApprovedTool]) -> dict[str, Any]:
@@ -115,6 +118,15 @@ def _rule(table: Mapping[str, Any]) -> ApprovalRule | None:
     return None
 
 
+def _merged_tables(tables: object, before: Sequence[ApprovedSkill], after: Sequence[ApprovedSkill] | None) -> object:
+    """The tables of skills in the file, with what changed here; unread where nothing did."""
+    if after is None:
+        return tables
+    from mcphost.host.consent.saved_skills import merged_skills, skill_tables, skills_from_tables
+
+    return skill_tables(merged_skills(skills_from_tables(tables), before, after))
+
+
 APPROVALS: Final = "approvals"
 
 _UNKNOWN: Final = object()
@@ -130,6 +142,10 @@ class ApprovalStore:
         self._writing = asyncio.Lock()
         self._stale = False
         self._saved: Sequence[ApprovedTool] = ()
+        self._skills: SkillApprovals | None = None
+        self._saved_skills: Sequence[ApprovedSkill] = ()
+        self._skill_tables: object = ()
+        """The saved approvals of skills, as long as nothing reads them."""
         self._version: object = _UNKNOWN
         """Of the file as it was read last."""
 
@@ -137,8 +153,25 @@ class ApprovalStore:
         """Read what was allowed in earlier runs. Raises ConfigError."""
         if self._store is not None:
             self._version = self._store.version(APPROVALS)
-            self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
+            data = await asyncio.to_thread(self._store.read, APPROVALS)
+            self._saved, self._skill_tables = from_toml(data), data.get("skill")
             self.approvals = Approvals(self._saved)
+
+    @property
+    def has_skills(self) -> bool:
+        """True if a skill is approved or was seen; False spares reading them."""
+        return self._skills is not None or bool(self._skill_tables)
+
+    @property
+    def skills(self) -> SkillApprovals:
+        """The approvals of skills."""
+        if self._skills is None:
+            from mcphost.host.consent.saved_skills import skills_from_tables
+            from mcphost.host.consent.skill_approvals import SkillApprovals
+
+            self._saved_skills = skills_from_tables(self._skill_tables)
+            self._skills = SkillApprovals(self._saved_skills)
+        return self._skills
 
     async def refresh(self) -> None:
         """Adopt what another mcphost allowed or revoked meanwhile. Never raises: a failure is an alarm.
@@ -150,16 +183,34 @@ class ApprovalStore:
         async with self._writing:
             self._version = self._store.version(APPROVALS)
             try:
-                there = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
+                data = await asyncio.to_thread(self._store.read, APPROVALS)
             except ConfigError as error:
                 self._bus.alarm(f"what you allowed could not be read again: {error}")
                 return
-            before, ours = self._saved, tuple(self.approvals.saved_part())
+            there, before, ours = from_toml(data), self._saved, tuple(self.approvals.saved_part())
             self._saved = there
             now = _merged_all(there, before, ours)
+            changed = self._refresh_skills(data.get("skill"))
             if by_tool(now) != by_tool(ours):
                 self.approvals.replace_saved_part(now)
+                changed = True
+            if changed:
                 self._bus.publish(GrantsChanged())
+
+    def _refresh_skills(self, tables: object) -> bool:
+        """Adopt the approvals of skills in the file. True when they are others."""
+        self._skill_tables = tables
+        if self._skills is None:
+            return False
+        from mcphost.host.consent.saved_skills import merged_skills, skills_from_tables
+
+        there, before, ours = skills_from_tables(tables), self._saved_skills, tuple(self._skills.saved_part())
+        self._saved_skills = there
+        now = merged_skills(there, before, ours)
+        if {each.key: each for each in now} == {each.key: each for each in ours}:
+            return False
+        self._skills.replace_saved_part(now)
+        return True
 
     @property
     def is_current(self) -> bool:
@@ -182,8 +233,16 @@ class ApprovalStore:
             # same as before this write would then mean nothing.
             self._version = _UNKNOWN
             before, after = self._saved, tuple(self.approvals.saved_part())
+            skills_before = self._saved_skills
+            skills_after = None if self._skills is None else tuple(self._skills.saved_part())
+
+            def change(data: Mapping[str, Any]) -> Mapping[str, Any]:
+                kept = _merged_tables(data.get("skill"), skills_before, skills_after)
+                return merged(data, before, after) | ({"skill": kept} if kept else {})
+
             try:
-                await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
+                await asyncio.to_thread(self._store.update, APPROVALS, change)
                 self._saved = after
+                self._saved_skills = skills_before if skills_after is None else skills_after
             except Exception as error:
                 self._bus.alarm(f"what you allowed could not be saved: {describe_failure(error)}")

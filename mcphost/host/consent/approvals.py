@@ -70,7 +70,7 @@ class ApprovalRule:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A call that runs without asking: any call of the tool, or only ``when`` its arguments match."""
+    """A call that runs without asking: any of the tool, or ``when`` its arguments match; or a skill that loads so."""
 
     server: str
     tool: str
@@ -82,10 +82,16 @@ class Approval:
     """The names of the tools that were allowed together."""
     gate: Gate | None = None
     """The gate whose calls are allowed; None: mcphost's own."""
+    skill: str = ""
+    """The URI of the skill that is loaded; empty for tools."""
+    files: int = 0
+    """The number of the skill's files."""
 
     @property
     def label(self) -> str:
-        """The tool or the tools, safe to show and on one line."""
+        """The tool or the tools, or the skill, safe to show and on one line."""
+        if self.skill:
+            return f"skill {show_line(self.skill.split('/')[-2], 200)}"
         return show_line(self.tool, 200) if self.tool else f"{len(self.tools)} read-only tools"
 
     @property
@@ -96,6 +102,9 @@ class Approval:
     @property
     def words(self) -> str:
         """Which calls that are, safe to show and on one line."""
+        if self.skill:
+            same = "its file is" if self.files == 1 else f"its {self.files} files are"
+            return f"{show_line(self.skill, 200)}, as long as {same} the same"
         if self.tools:
             return f"read-only, as the server says: {', '.join(show_line(name, 60) for name in self.tools)}"
         return " ".join(filter(None, (self.arguments, self.gate and self.gate.words)))

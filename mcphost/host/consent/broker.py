@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cancellation import is_cancelled
@@ -38,6 +39,7 @@ from mcphost.time_slices import TimeSlice
 
 if TYPE_CHECKING:
     from mcphost.host.consent.repetition import Repetition
+    from mcphost.host.consent.skill_consent import SkillConsent
 
 CHANGES_NAMED: Final = 5
 """Changed fields that a warning names: the dialog shows all of them."""
@@ -115,6 +117,7 @@ class ConsentBroker:
         self._config, self._store, self._approver = config, store, approver
         self._audit, self._bus = reporting.audit, reporting.bus
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
+        self._reporting = reporting
 
     async def decide(
         self, proposal: Proposal, list_again: Callable[[], Awaitable[Proposal]]
@@ -165,11 +168,20 @@ class ConsentBroker:
         answer = Answer(True, reason=result.rule, by="policy")
         return answer if self._audit.note_at_once(_decision_record(proposal, answer, result.rule)) else None
 
+    @cached_property
+    def skills(self) -> SkillConsent:
+        """The consent to load skills."""
+        from mcphost.host.consent.skill_consent import SkillConsent  # late: few servers have skills
+
+        return SkillConsent(self._config, self._store, self._approver, self._reporting)
+
     def withdraw(self, server: str) -> None:
         """Withdraw the questions about a server that is gone."""
         for name, asking in self._asking.values():
             if name == server:
                 asking.cancel()
+        if "skills" in self.__dict__:  # else none was ever asked about
+            self.skills.withdraw(server)
 
     def foresee(
         self,
@@ -198,8 +210,9 @@ class ConsentBroker:
         return self._config().policy.relist_sec
 
     def grants(self) -> list[Approval]:
-        """The calls that run without asking by an approval of the user that is not too old."""
-        return self.approvals.grants(self._oldest)
+        """The calls that run, and the skills that load, by an approval of the user that is not too old."""
+        skills = self._store.skills.grants(self._oldest) if self._store.has_skills else ()
+        return [*self.approvals.grants(self._oldest), *skills]
 
     async def read_only_tools(self, server: str, identity: str, tools: Iterable[Tool]) -> ReadOnlyTools:
         """Sort out which of a server's ``tools`` the user can allow together, since they claim to be read-only."""
@@ -237,11 +250,21 @@ class ConsentBroker:
         self.approvals.revoke(server, tool, when, gate)
         self._store.changed()
 
-    def forget(self, server: str) -> int:
-        """Forget what was allowed and seen of this server; of how many tools."""
-        if number := self.approvals.forget(server):
+    def revoke_grant(self, grant: Approval) -> None:
+        """Take back an approval of `grants`."""
+        if grant.skill:
+            self._store.skills.revoke(grant.server, grant.skill)
             self._store.changed()
-        return number
+        else:
+            self.revoke(grant.server, grant.tool, grant.when, grant.gate)
+
+    def forget(self, server: str) -> tuple[int, int]:
+        """Forget what was allowed and seen of this server; of how many tools, and how many skills."""
+        tools = self.approvals.forget(server)
+        skills = self._store.skills.forget(server) if self._store.has_skills else 0
+        if tools or skills:
+            self._store.changed()
+        return tools, skills
 
     def finished(self, call: ToolCall) -> None:
         """Write down how a call that was allowed ended, and whether it was sent at all."""

@@ -13,12 +13,14 @@ from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show_name
+from mcphost.protocol.display import hidden_in, show_name
 from mcphost.protocol.forms.secrets import asks_for_secret
 
 if TYPE_CHECKING:  # what few questions are about, and most calls can do without
     from mcphost.auth.ports import SignInPlan
+    from mcphost.host.consent.skill_approvals import SkillApproval
     from mcphost.protocol.models.elicitation import PageAddress
+    from mcphost.protocol.models.skills import Skill, SkillFile
     from mcphost.protocol.models.tools import Tool
 
 
@@ -119,6 +121,59 @@ class ReadOnlyTools:
     """Those that can be allowed together."""
     left_out: Sequence[tuple[Tool, str]]
     """The others, each with the reason."""
+
+
+BYTES_OF_A_TOKEN: Final = 4
+"""About as many bytes of a text are a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillQuestion:
+    """Asks whether a skill may be loaded for a model. Nothing of its files has been read for it."""
+
+    server: str
+    """The configured name."""
+    skill: Skill
+    identity: str
+    """The command line or URL of the server."""
+    approval: SkillApproval
+    """The comparison with what was allowed before, and what differs."""
+    origin: str
+    """The asking party: ``you``, or a model's name."""
+    rule: str
+    """Why it is asked."""
+
+    @property
+    def about(self) -> str:
+        return f"load the skill {show_name(self.skill.label)}"
+
+    @property
+    def careful(self) -> bool:
+        """True if refusing should be the easy answer: it changed, its server vouches for no file, or it hides text."""
+        return self.approval.state.value in ("changed", "dynamic") or self.hidden > 0
+
+    @property
+    def hidden(self) -> int:
+        """The number of invisible characters in its frontmatter."""
+        return hidden_in(self.skill.frontmatter)
+
+    @property
+    def tokens(self) -> int:
+        """About what its SKILL.md costs, by the size that its server lists; 0 where that is not known."""
+        own = self.skill.file(self.skill.uri)
+        return 0 if own is None else -(-own.size // BYTES_OF_A_TOKEN)
+
+    @property
+    def files(self) -> Sequence[SkillFile]:
+        """The files that may be read while it is acted on."""
+        return self.skill.files
+
+    @property
+    def why_not_always(self) -> str:
+        """Why it cannot be allowed for good, as a clause; empty where it can. A dynamic one: neither for this run."""
+        from mcphost.host.consent.skill_approvals import why_not_always  # late: few questions are about skills
+
+        return why_not_always(self.skill)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,15 @@ from typing import Any
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
-from mcphost.host.events import EventBus, PromptsChanged, ResourcesChanged, ServerChanged, ServersChanged, ToolsChanged
+from mcphost.host.events import (
+    EventBus,
+    PromptsChanged,
+    ResourcesChanged,
+    ServerChanged,
+    ServersChanged,
+    SkillsChanged,
+    ToolsChanged,
+)
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.initialization import InitializeResult
@@ -46,6 +54,7 @@ class KnownServers:
         bus.observe(self._learn_of, ToolsChanged)
         bus.observe(self._learn_of, ResourcesChanged)
         bus.observe(self._learn_of, PromptsChanged)
+        bus.observe(self._learn_of, SkillsChanged)
         bus.observe(self._forget_removed, ServersChanged)
         for name in servers:
             self._learn(name)
@@ -65,7 +74,9 @@ class KnownServers:
         known = self._known.get(server)
         return () if known is None else known.items.get(kind, ())
 
-    def _learn_of(self, event: ServerChanged | ToolsChanged | ResourcesChanged | PromptsChanged) -> None:
+    def _learn_of(
+        self, event: ServerChanged | ToolsChanged | ResourcesChanged | PromptsChanged | SkillsChanged
+    ) -> None:
         self._learn(event.server)
 
     def _learn(self, server: str) -> None:

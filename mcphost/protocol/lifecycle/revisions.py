@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,17 @@ NEEDED_EXTENSION: Final[Mapping[str, str]] = {
     "tasks/get": TASKS_EXTENSION,
     "tasks/update": TASKS_EXTENSION,
     "tasks/cancel": TASKS_EXTENSION,
+    "skills/list": SKILLS_EXTENSION,
+    "skills/get": SKILLS_EXTENSION,
+    "resources/directory/read": SKILLS_EXTENSION,
 }
 """The extension that each method without a handshake requires of both sides."""
+
+_SKILLS: Final = frozenset({"skills/list", "skills/get", "resources/directory/read"})
+"""Methods of skills: with a handshake, it is enough that the server declares the extension."""
+
+DIRECTORY_READ: Final = "directoryRead"
+"""The member of the extension's declaration that `resources/directory/read` requires to be true."""
 
 _WITHOUT_CAPABILITY: Final = frozenset({"initialize", "ping"})
 _WITHOUT_CAPABILITY_MODERN: Final = frozenset({"server/discover", "subscriptions/listen"})
@@ -142,8 +151,11 @@ def find_revision(version: object) -> Revision | None:
 
 def missing_capability(method: str, capabilities: Mapping[str, Any], revision: Revision) -> str | None:
     """The capability that ``method`` requires and the server lacks; None if it may be sent."""
-    if revision.modern and (extension := NEEDED_EXTENSION.get(method)) is not None:
-        return None if has_extension(extension, capabilities) else extension
+    if (revision.modern or method in _SKILLS) and (extension := NEEDED_EXTENSION.get(method)) is not None:
+        if not has_extension(extension, capabilities):
+            return extension
+        reads = capabilities["extensions"][extension].get(DIRECTORY_READ) is True
+        return None if reads or method != "resources/directory/read" else f"{DIRECTORY_READ} of {extension}"
     needed = (_MODERN_CAPABILITY if revision.modern else NEEDED_CAPABILITY).get(method)
     return None if needed is None or offers(needed, capabilities, revision) else needed
 
@@ -153,7 +165,7 @@ def serves(method: str, capabilities: Mapping[str, Any], revision: Revision) -> 
     if revision.modern:
         known = _WITHOUT_CAPABILITY_MODERN | _MODERN_CAPABILITY.keys() | NEEDED_EXTENSION.keys()
     else:
-        known = _WITHOUT_CAPABILITY | NEEDED_CAPABILITY.keys()
+        known = _WITHOUT_CAPABILITY | NEEDED_CAPABILITY.keys() | _SKILLS
     return method in known and missing_capability(method, capabilities, revision) is None
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mcphost.host.consent.approvals import Approval, Gate
+from mcphost.host.consent.approvals import Approval
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
@@ -19,7 +19,7 @@ EMPTY = "Nothing is allowed without asking.\nWhat you allow “until mcphost exi
 
 
 class GrantsScreen(ListScreen[Approval, None]):
-    """Lists what ``grants`` returns; ``revoke`` takes back one approval by server, tool and patterns."""
+    """Lists what ``grants`` returns; ``revoke`` takes back one of them."""
 
     HELP = (
         "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern, or all "
@@ -41,7 +41,7 @@ class GrantsScreen(ListScreen[Approval, None]):
     def __init__(
         self,
         grants: Callable[[], Sequence[Approval]],
-        revoke: Callable[[str, str, Mapping[str, str], Gate | None], None],
+        revoke: Callable[[Approval], None],
     ) -> None:
         super().__init__("Allowed without asking", "", EMPTY)
         self._grants, self._revoke = grants, revoke
@@ -58,7 +58,7 @@ class GrantsScreen(ListScreen[Approval, None]):
     def action_revoke(self) -> None:
         grant = self.rows.item
         if grant is not None:
-            self._revoke(grant.server, grant.tool, grant.when, grant.gate)
+            self._revoke(grant)
             self.refresh_rows()
 
     def show_details(self) -> None:
@@ -77,7 +77,7 @@ class GrantsScreen(ListScreen[Approval, None]):
 
     def refresh_rows(self) -> None:
         def key(grant: Approval) -> object:
-            return grant.server, grant.tool, grant.gate, *grant.when.items()
+            return grant.server, grant.tool, grant.skill, grant.gate, *grant.when.items()
 
         self.list.show_items(self._grants(), keep=key)
         self.show_details()

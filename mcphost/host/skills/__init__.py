@@ -1,0 +1,1 @@
+"""Skills of servers: found, read and verified, approved, and loaded for a model."""

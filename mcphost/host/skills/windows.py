@@ -1,0 +1,59 @@
+"""The acting window of a skill: as long as the skill is in a model's context, its files are read by the held entry.
+
+Specification: ext-skills skills (the acting window).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from mcphost.errors import SkillRefused
+
+if TYPE_CHECKING:
+    from mcphost.host.skills.verification import VerifiedFile
+    from mcphost.protocol.models.skills import Skill
+
+
+class ReadsFile(Protocol):
+    """`mcphost.host.skills.service.SkillService.read_file`."""
+
+    async def __call__(self, server: str, skill: Skill, path: str = "", *, origin: str) -> VerifiedFile: ...
+
+
+class SkillWindow:
+    """Reads the files of one entry, and of nothing else; whoever holds the model's context holds the window."""
+
+    def __init__(
+        self,
+        read: ReadsFile,
+        problem_of: Callable[[str, str, Skill], str],
+        server: str,
+        identity: str,
+        skill: Skill,
+        since: datetime,
+    ) -> None:
+        self._read, self._problem_of = read, problem_of
+        self.server, self.identity, self.skill, self.since = server, identity, skill, since
+        self._problem = ""
+
+    @property
+    def problem(self) -> str:
+        """Why the entry no longer holds, as a sentence; empty while it does. Once it does not, it never does again."""
+        self._problem = self._problem or self._problem_of(self.server, self.identity, self.skill)
+        return self._problem
+
+    async def read(self, path: str, *, origin: str) -> VerifiedFile:
+        """Read and verify a file of the entry, by its path in the skill's folder or its URI.
+
+        Raises SkillRefused for a file that is not in the entry, that differs, or after the skill changed.
+        """
+        if self.problem:
+            raise SkillRefused("changed", self.problem)
+        try:
+            return await self._read(self.server, self.skill, path, origin=origin)
+        except SkillRefused as refused:
+            if refused.finding == "changed":
+                self._problem = str(refused)
+            raise
