@@ -24,7 +24,7 @@ from mcphost.host.events import Event, Logged, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS, WRITING
 from mcphost.protocol.models.tools import Tool
-from tests.conformance.signing_in import NAME, oauth_settings, say
+from tests.conformance.signing_in import NAME, oauth_settings, say, variables
 
 MODERN = "2026-07-28"
 SIGN_INS = 3
@@ -60,7 +60,9 @@ class Visitor:
         os.environ["MCPHOST_KEYCHAIN"] = "off"
         config = Config.model_validate(made, strict=False)
         answers = SCREEN_KINDS - {WRITING}
-        self.host = Host(config, dependencies(Agreeing(), Values({}), open_url=self._visit, answers=answers))
+        self.host = Host(
+            config, dependencies(Agreeing(), Values(variables(context)), open_url=self._visit, answers=answers)
+        )
 
     async def _visit(self, url: str) -> str:
         """The browser: what it is sent back to is pasted, and a page to visit is done with at once."""

@@ -18,7 +18,6 @@ SKILLS = (
 
 WAITING = (
     "auth/enterprise-managed-authorization",
-    "auth/wif-jwt-bearer",
     *SKILLS,
 )
 """Scenarios that mcphost cannot follow yet."""
@@ -59,6 +58,7 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "auth/client-credentials-basic": Checks(9),
         "auth/dpop": Checks(12),
         "auth/dpop-nonce": Checks(14),
+        "auth/wif-jwt-bearer": Checks(9),
         "json-schema-2020-12-preservation": Checks(9),
     },
     MODERN: {
@@ -98,6 +98,7 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "auth/client-credentials-basic": Checks(7),
         "auth/dpop": Checks(13),
         "auth/dpop-nonce": Checks(15),
+        "auth/wif-jwt-bearer": Checks(7),
         "json-schema-2020-12-preservation": Checks(9),
     },
 }

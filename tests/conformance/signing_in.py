@@ -7,12 +7,27 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from mcphost.auth.jwt_claims import claims_of
+
 NAME = "conformance"
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 """The client metadata document that the suite knows."""
 
 
+JWT = "CONFORMANCE_JWT"
+"""The variable with the JWT of a workload."""
+
+
+def variables(context: Mapping[str, Any]) -> dict[str, str]:
+    """The environment of the client."""
+    return {JWT: context["valid_jwt"]} if "valid_jwt" in context else {}
+
+
 def oauth_settings(context: Mapping[str, Any]) -> dict[str, Any]:
+    if "valid_jwt" in context:
+        issuer = claims_of(context["valid_jwt"])["aud"]
+        source = {"assertion": {"env": JWT}, "client_id": context["client_id"]}
+        return {"grant": "workload", "issuer": issuer, "issuer_slash": "ignore", **source}
     if "private_key_pem" in context:
         return {
             "grant": "client_credentials",

@@ -61,7 +61,7 @@ def why_unfit(claims: dict[str, Any], audiences: Collection[str], now: float) ->
         return f"is for {show_line(' and '.join(found), 200)}, not for {meant}: let its platform issue it for that"
     if isinstance(expires, bool) or not isinstance(expires, int | float):
         return "does not say when it expires"
-    if expires <= now:
+    if not expires > now:  # not a number is as good as expired
         return f"expired {duration_text(now - expires)} ago: its platform has not renewed it"
     return ""
 

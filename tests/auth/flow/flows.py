@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +16,12 @@ from mcphost.auth.flow.steps import (
     AskConsent,
     Flow,
     FlowStep,
+    GetAssertion,
     GetKey,
     HttpAnswer,
     HttpExchange,
     ListenForCallback,
+    RefuseAssertion,
     Unreachable,
     VisitAuthorizationPage,
 )
@@ -54,6 +57,16 @@ def resource_document(**more: Any) -> dict[str, Any]:
     return {"resource": SERVER, "authorization_servers": [ISSUER]} | more
 
 
+def jwt(**claims: Any) -> str:
+    """A JWT that is good for `ISSUER`, but for its signature; a claim of None is left out."""
+    sound = {"iss": "https://platform.example", "sub": "job-1", "aud": ISSUER, "exp": NOW + 600} | claims
+    given = {name: value for name, value in sound.items() if value is not None}
+    return ".".join(
+        base64.urlsafe_b64encode(part.encode()).decode().rstrip("=")
+        for part in ('{"alg": "RS256"}', json.dumps(given), "signature")
+    )
+
+
 TOKEN = {"access_token": "token-1", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "refresh-1"}
 
 
@@ -70,6 +83,11 @@ class World:
     plans: list[SignInPlan] = field(default_factory=list)
     visits: list[dict[str, str]] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)
+    assertion: str = ""
+    """The JWT of the workload."""
+    audiences: list[str] = field(default_factory=list)
+    """The audiences that a JWT was asked for."""
+    refused: list[str] = field(default_factory=list)
 
     @classmethod
     def usual(cls, **more: Any) -> World:
@@ -112,6 +130,11 @@ class World:
                 return self._answer(step)
             case GetKey(held):
                 return ready_key(held)
+            case GetAssertion(audience):
+                self.audiences.append(audience)
+                return self.assertion
+            case RefuseAssertion(assertion):
+                return self.refused.append(assertion)
             case ListenForCallback(path, port, _, host):
                 return f"http://{host}:{self.port or port or PORT}{path}"
             case AskConsent(plan):
