@@ -1,4 +1,4 @@
-"""The sources of a workload's JWT: each gives it anew, within limits, and nothing of it is shown."""
+"""The sources of a workload's JWT: each gives the present one, within limits, and nothing of it is shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JWT, OTHER = jwt(), jwt(sub="job-2")
 
 
 class Platform:
-    """A reader, and what it was given and told."""
+    """A reader, the secrets that it learned, and its audit records."""
 
     def __init__(self, **variables: str) -> None:
         self.learned: set[str] = set()
@@ -149,7 +149,7 @@ async def test_a_command_whose_record_is_required_does_not_run_without_it(tmp_pa
 
 
 async def test_a_cancelled_command_ends_with_its_group(tmp_path: Path) -> None:
-    """Two processes hold the writing end of a pipe; once nobody has it, reading ends."""
+    """Two processes hold the writing end of a pipe; reading ends once both are gone."""
     path = str(tmp_path / "pipe")
     os.mkfifo(path)
     program = "import os, sys, time; os.fork(); open(sys.argv[1], 'w').write('x'); time.sleep(600)"

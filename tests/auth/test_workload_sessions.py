@@ -40,7 +40,7 @@ def presented(home: House) -> list[str]:
 
 @pytest.mark.requirement("WIF-03")
 async def test_each_token_is_asked_for_by_the_jwt_of_the_moment(tmp_path: Path) -> None:
-    """It lies nowhere afterwards, and it went to the token endpoint alone."""
+    """The JWT is kept nowhere, and only the token endpoint gets it."""
     file = tmp_path / "token"
     with workload(file) as home:
         async with home.client() as client:
