@@ -23,8 +23,7 @@ class ProofCheck:
 
     def verify(self, proof: str, method: str, url: str, now: float, *, token: str = "", nonce: str = "") -> str:
         """Return the thumbprint of the key that signed ``proof``."""
-        part = proof.split(".")[0]
-        head: Mapping[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        head = head_of(proof)
         assert head.keys() == {"typ", "alg", "jwk"}
         assert (head["typ"], head["alg"]) == ("dpop+jwt", "ES256")
         assert head["jwk"].keys() == MEMBERS[head["jwk"]["kty"]]
@@ -41,5 +40,15 @@ class ProofCheck:
         if nonce:
             expected["nonce"] = nonce
         assert claims == expected
-        found: str = key.thumbprint()
+        return self.key_of(proof)
+
+    def key_of(self, proof: str) -> str:
+        """Return the thumbprint of the key in ``proof``."""
+        found: str = import_key(dict(head_of(proof)["jwk"])).thumbprint()
         return found
+
+
+def head_of(proof: str) -> Mapping[str, Any]:
+    part = proof.split(".")[0]
+    found: Mapping[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return found

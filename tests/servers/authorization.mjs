@@ -4,6 +4,7 @@
 // (a file with the seconds that the next tokens are valid), `clients` (that are known already), `document` (a file that
 // stands for every client metadata document on the web) and `journal` (a file for one JSON object a line for each
 // exchange, secrets and all).
+import { randomBytes } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
@@ -27,6 +28,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     clientCredentials: { enabled: true },
     clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
     devInteractions: { enabled: true },
+    dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => true },
     registration: { enabled: true },
     registrationManagement: { enabled: true },
     revocation: { enabled: true },
@@ -43,7 +45,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
 provider.use(async (ctx, next) => {
   await next();
   const basic = ctx.get('authorization');
-  const told = { path: ctx.path, method: ctx.method, query: { ...ctx.query }, sent: ctx.oidc?.body ?? {}, basic };
+  const told = { path: ctx.path, method: ctx.method, query: { ...ctx.query }, sent: ctx.oidc?.body ?? {}, basic, proof: ctx.get('dpop') };
   const answer = { status: ctx.status, location: ctx.response.get('location') ?? '', answer: typeof ctx.body === 'object' ? ctx.body : {} };
   appendFileSync(given.journal, `${JSON.stringify({ ...told, ...answer })}\n`);
 });

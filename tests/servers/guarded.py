@@ -145,6 +145,7 @@ class Guarded:
     """More parameters of its challenges."""
     scopes: dict[str, str] = field(default_factory=dict)
     """The scope of each access token."""
+    token_type: str = "Bearer"
     lifetime: float = 3600
     refreshes: bool = True
     rotates: bool = True
@@ -259,7 +260,7 @@ class Guarded:
 
     def grant(self, talk: Talk, *, refresh: bool, scope: str = "") -> None:
         answer = {
-            "token_type": "Bearer",
+            "token_type": self.token_type,
             "access_token": f"access-{secrets.token_hex(12)}",
             "expires_in": self.lifetime,
         }
@@ -271,7 +272,11 @@ class Guarded:
         if refresh:
             answer["refresh_token"] = f"refresh-{secrets.token_hex(12)}"
             self.current.add(str(answer["refresh_token"]))
+        self.issued(talk, answer)
         talk.json(answer)
+
+    def issued(self, talk: Talk, answer: dict[str, Any]) -> None:
+        """Called with the answer to a token request before it is sent."""
 
     def revoke(self, talk: Talk) -> None:
         self.current.discard(form_of(talk)["token"])

@@ -59,6 +59,7 @@ class Exchange:
     status: int
     location: str
     answer: dict[str, Any]
+    proof: str = ""
 
     def secrets(self) -> Iterator[str]:
         """Yield the parts of it that must stay secret."""
@@ -67,6 +68,8 @@ class Exchange:
         yield from parse_qs(urlsplit(self.location).query).get("code", ())
         if self.basic.startswith("Basic "):
             yield self.basic.removeprefix("Basic ")
+        if self.proof:
+            yield self.proof
 
 
 class Authorization:

@@ -14,12 +14,23 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from mcphost.auth.jwt_claims import claims_of
+from tests.auth.proofs import ProofCheck
 from tests.terminal import Terminal
-from tests.transports.http.http_connection import Talk, Web
+from tests.transports.http.http_connection import Echo, Talk, Web
 from tests.whole.app import GUARD, find
 from tests.whole.app import agree as allow
 from tests.whole.browsing import visit
-from tests.whole.signing import BACK, DOCUMENT, Done, SignInServers, UserMachine, sign_in_servers, user_machine
+from tests.whole.signing import (
+    BACK,
+    DOCUMENT,
+    Authorization,
+    Done,
+    SignInServers,
+    UserMachine,
+    sign_in_servers,
+    user_machine,
+)
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -158,6 +169,45 @@ def test_a_client_that_is_known_already_registers_nowhere(
         assert not signs_in or signs_in in signed_in(here).err
         assert here.run(*READ).out.startswith(f"{who}: ")
     assert (seen_at("/reg"), bool(seen_at("/token"))) == ([], True)
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("DPOP-01", "DPOP-02", "DPOP-03", "DPOP-04", "DPOP-06")
+def test_a_sign_in_bound_to_a_key_lasts_over_runs_and_renewals(machine: Path, vault: Path) -> None:
+    """The authorization server is real, and the server a double: no package there knows DPoP."""
+    issuer, check, proofs = list[str](), ProofCheck(), list[str]()
+
+    def takes_bound_tokens(talk: Talk) -> None:
+        scheme, _, token = talk.headers.get("authorization", "").partition(" ")
+        if "well-known" in talk.path:
+            talk.json({"resource": talk.web.url, "authorization_servers": issuer, "scopes_supported": ["mcp:read"]})
+        elif not token:
+            talk.whole(401, www_authenticate='DPoP algs="ES256 RS256"')
+        else:
+            proofs.append(talk.headers["dpop"])
+            key = check.verify(proofs[-1], talk.command, talk.web.url, time.time(), token=token)
+            assert (scheme, claims_of(token)["cnf"]) == ("DPoP", {"jkt": key})
+            Echo(stateless=True)(talk)
+
+    with Web(takes_bound_tokens) as web:
+        authorization = Authorization(vault, web.url)
+        issuer.append(authorization.issuer)
+        try:
+            with user_machine(machine, web.url, vault) as here, authorization.short_lived():
+                done = signed_in(here, "--traffic", "login.jsonl", "-v")
+                assert "bound to a key of this machine" in done.out
+                assert "bound to a key of this machine" in done.err
+                call = here.run("call", "notes", "echo", "text=tea", "--yes", "--traffic", "call.jsonl")
+                assert (call.code, call.out) == (0, "tea\n"), call
+            tokens = [each for each in authorization.exchanges() if each.path == "/token"]
+            assert [each.status for each in tokens if "code" in each.sent] == [400, 200]
+            renewals = [each.status for each in tokens if "refresh_token" in each.sent]
+            assert (400 in renewals, renewals[-1]) == (True, 200)  # the nonce is not kept over runs
+            keys = {check.key_of(proof) for proof in (*proofs, *(each.proof for each in tokens))}
+            assert len(keys) == 1
+            assert here.leaks({*authorization.secrets(), *proofs}) == []
+        finally:
+            authorization.end()
 
 
 def test_a_refusal_in_the_browser_is_reported_and_stores_nothing(services: SignInServers, here: UserMachine) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInExchange, SignInPlan
+from mcphost.auth.ports import BOUND, ClientOrigin, SignInConsent, SignInExchange, SignInPlan
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
@@ -69,8 +69,9 @@ def status_text(standing: SignInStatus, said: str = "") -> str:
     scopes = f" for {' '.join(standing.scopes)}" if standing.scopes else ""
     missing = [scope for scope in standing.asked if scope not in standing.scopes]
     without = f" (without {' '.join(missing)}, which was asked for)" if missing and standing.scopes else ""
+    binding = f"; {standing.binding}" if standing.binding else ""
     kept = f"; tokens {standing.kept_in}" if standing.kept_in else ""
-    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{failed}{kept}"
+    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{failed}{binding}{kept}"
     return show_line(words, 1000)
 
 
@@ -84,6 +85,7 @@ def status_object(standing: SignInStatus) -> dict[str, Any]:
         "scopes": list(standing.scopes),
         "expiresAt": standing.expires_at,
         "renewable": standing.renewable,
+        "boundToKey": standing.binding == BOUND,
         "keptIn": standing.kept_in or None,
         "problem": standing.problem or None,
     }
@@ -308,6 +310,7 @@ def _plan_lines(server: str, plan: SignInPlan) -> Iterator[str]:
         *([("you have" if plan.obtained else "you had", " ".join(plan.granted))] if plan.granted else []),
         ("known there", client),
         ("comes back to", plan.redirect_uri),
+        *([("the token is", BOUND)] if plan.bound else []),
     ]
     for name, value in facts:
         yield f"  {name:<14}{show_line(value, NO_CUT)}"

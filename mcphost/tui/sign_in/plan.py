@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInPlan
+from mcphost.auth.ports import BOUND, ClientOrigin, SignInConsent, SignInPlan
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.host_names import HostName, host_in, warnings_of
@@ -37,6 +37,8 @@ def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
     yield from _places(plan)
     yield from _client(plan)
     yield fact("comes back to", show(plan.redirect_uri, limit=300))
+    if plan.bound:
+        yield fact("the token is", BOUND)
 
 
 def warnings(plan: SignInPlan) -> list[str]:

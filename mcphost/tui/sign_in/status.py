@@ -120,6 +120,8 @@ def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
     yield fact("expires", _lasting(status, now), "$text-warning" if _over(status, now) else "")
     if status.problem:
         yield fact("▲ not renewed", show(status.problem, limit=600), "$text-warning")
+    if status.binding:
+        yield fact("the token is", status.binding, "$text-warning" if status.binding.startswith("not ") else "")
     yield _kept(status)
 
 
