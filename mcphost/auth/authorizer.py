@@ -18,6 +18,7 @@ from mcphost.auth.flow import oauth
 from mcphost.auth.flow.callback import read_redirect, why_turned_away
 from mcphost.auth.flow.discovered import OFFLINE, SignInRequest
 from mcphost.auth.flow.grants import flow_of, repeats
+from mcphost.auth.flow.identity import ask_for_identity
 from mcphost.auth.flow.steps import (
     AskConsent,
     FlowStep,
@@ -25,15 +26,19 @@ from mcphost.auth.flow.steps import (
     HttpExchange,
     ListenForCallback,
     PendingAuthorization,
+    SignInIdentity,
     Unreachable,
     VisitAuthorizationPage,
 )
 from mcphost.auth.http import ResolveHost
+from mcphost.auth.identity_session import IdentitySession
 from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.ports import (
     BOUND,
     CALLBACK_SECONDS,
     AuthorizationLink,
+    IdentitySettings,
+    IdentityStatus,
     OAuthSettings,
     SignInExchange,
     SignInStatus,
@@ -41,8 +46,9 @@ from mcphost.auth.ports import (
     obtains_alone,
 )
 from mcphost.auth.session import FORGOTTEN_CLIENT, TokenSession
-from mcphost.auth.step_runner import run_flow
+from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
+from mcphost.auth.storage.identities import KeptIdentity
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
 
@@ -64,7 +70,9 @@ class Authorizer:
         assertions: AssertionReader | None = None,
     ) -> None:
         self._store, self._now, self._resolve, self._assertions = store, now, resolve, assertions
+        self._identity_store = store.beside(KeptIdentity)
         self._sessions: dict[str, TokenSession] = {}
+        self._identities: dict[str, IdentitySession] = {}
         self._nonces = Nonces()
         self._turns: dict[str, asyncio.Lock] = {}
         self._revoking: set[asyncio.Task[str]] = set()
@@ -73,11 +81,47 @@ class Authorizer:
         """Return the tokens for this server's requests. From now on the server can be signed in."""
         session = self._sessions.get(server)
         if session is None or (session.url, session.settings) != (url, settings):
+            identity = None if settings.identity is None else self.identity(settings.identity)
             session = TokenSession(
-                server, url, settings, self._store, self._now, self._resolve, self._nonces, self._assertions
+                server, url, settings, self._store, self._now, self._resolve, self._nonces, self._assertions, identity
             )
             self._sessions[server] = session
         return session
+
+    def identity(self, settings: IdentitySettings) -> IdentitySession:
+        """Return the sign-in of this identity, which all its servers share."""
+        identity = self._identities.get(settings.name)
+        if identity is None or identity.settings != settings:
+            identity = IdentitySession(settings, self._identity_store, self._now, self._resolve)
+            self._identities[settings.name] = identity
+        return identity
+
+    async def sign_in_identity(self, settings: IdentitySettings, person: SignInUser) -> IdentityStatus:
+        """Sign in at the identity provider, also if someone is signed in. Raises as `sign_in`."""
+        identity = self.identity(settings)
+        runner = _FlowRunner(identity.steps, person)
+        try:
+            await run_flow(ask_for_identity(settings), runner.do)
+            step = SignInIdentity(await identity.present_token())
+            await identity.sign_in(step, lambda flow: run_flow(flow, runner.do))
+        finally:
+            await runner.aclose()
+        self._signed_in(identity)
+        return await identity.status()
+
+    async def sign_out_identity(self, settings: IdentitySettings) -> str:
+        """Forget the sign-in of the identity, and the grants that were made with it; return what happened."""
+        kept, problem = await self.identity(settings).sign_out()
+        for server in kept.servers:
+            async with self._store.changing(server) as held:
+                grants = tuple(grant for grant in held.grants if grant.identity != settings.name)
+                await self._store.write(server, held.model_copy(update={"grants": grants}))
+        if not (kept.id_token or kept.refresh_token):
+            return "no one was signed in"
+        tokens = (
+            f"the refresh token was not revoked, and ends by itself: {problem}" if problem else "the tokens are gone"
+        )
+        return f"signed out; {tokens}" + (f"; also those of {', '.join(kept.servers)}" if kept.servers else "")
 
     async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         session = self._known_session(server)
@@ -87,7 +131,7 @@ class Authorizer:
             if person.began:
                 session.forget_failures()
             request = SignInRequest(server, session.url, settings, challenge, status, known, nonces=self._nonces)
-            runner = _FlowRunner(session, person)
+            runner = _FlowRunner(session.steps, person, session.identity)
             try:
                 grant = await run_flow(flow_of(settings)(request, self._now), runner.do)
             except SignInFailed as error:
@@ -99,6 +143,9 @@ class Authorizer:
             await self._confirm(known, grant, session, person)
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
+            if session.identity is not None:
+                await session.identity.add_server(server)
+                self._signed_in(session.identity)
             session.forget_failures()
             return await self.status(server)
 
@@ -144,7 +191,9 @@ class Authorizer:
         """Wait at most `ENDING_SECONDS` for renewals and revocations under way. Never raises."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
-                await asyncio.gather(*(session.wait_closed() for session in self._sessions.values()), *self._revoking)
+                renewals = [session.wait_closed() for session in self._sessions.values()]
+                renewals += [identity.wait_closed() for identity in self._identities.values()]
+                await asyncio.gather(*renewals, *self._revoking)
 
     async def _confirm(self, known: Credentials, grant: TokenGrant, session: TokenSession, person: SignInUser) -> None:
         """Ask if this is another account than before. Raises Declined after revoking the token."""
@@ -158,6 +207,11 @@ class Authorizer:
             self._revoking.add(revoking)
             revoking.add_done_callback(self._revoking.discard)
             raise
+
+    def _signed_in(self, identity: IdentitySession) -> None:
+        for session in self._sessions.values():
+            if session.identity is identity:
+                session.forget_failures()
 
     async def _forget_clients(self, server: str) -> bool:
         """Forget the registrations that the server has forgotten; return whether there were any."""
@@ -182,9 +236,9 @@ class Authorizer:
 class _FlowRunner:
     """Carries out the steps of one sign-in."""
 
-    def __init__(self, session: TokenSession, person: SignInUser) -> None:
-        self._person, self._fetch_url = person, session.steps.fetch
-        self._alone = replace(session.steps, fetch=self._fetch)
+    def __init__(self, steps: StepRunner, person: SignInUser, identity: IdentitySession | None = None) -> None:
+        self._person, self._identity, self._fetch_url = person, identity, steps.fetch
+        self._alone = replace(steps, fetch=self._fetch)
         self._loopback = Loopback(person.turned_away)
         self._steps = 0
 
@@ -197,6 +251,8 @@ class _FlowRunner:
                 return await self._person.agree(plan)
             case VisitAuthorizationPage():
                 return await self._visit(step)
+            case SignInIdentity() if self._identity is not None:
+                return await self._identity.sign_in(step, lambda flow: run_flow(flow, self.do))
             case _:
                 return await self._alone.do(step)
 

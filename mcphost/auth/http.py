@@ -26,18 +26,27 @@ MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256_000, "registration": 64_
 
 
 class Fetcher:
-    """Fetches on behalf of the server at ``home``. The only private networks it reaches are that server's own."""
+    """Fetches on behalf of the server at ``home``. The only private networks it reaches are that server's own.
+
+    An exchange with a home of its own, an identity provider that the user named, reaches that one's.
+    """
 
     def __init__(self, home: str, resolve: ResolveHost = resolve) -> None:
-        self._client = GuardedClient(home, resolve)
+        self._home, self._resolve = home, resolve
+        self._clients: dict[str, GuardedClient] = {}
 
     async def fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
         """Return the response, whatever its status, or the reason why none came."""
         try:
-            response = await self._client.send(_request(fetch))
+            response = await self._client(fetch.home or self._home).send(_request(fetch))
         except NotReached as error:
             return Unreachable(str(error))
         return HttpAnswer(response.status, response.headers, response.content)
+
+    def _client(self, home: str) -> GuardedClient:
+        if home not in self._clients:
+            self._clients[home] = GuardedClient(home, self._resolve)
+        return self._clients[home]
 
 
 def _request(fetch: HttpExchange) -> GuardedRequest:

@@ -166,6 +166,10 @@ class SignInPlan:
     """The configured name of the identity that signs in; empty without one."""
     identity_issuer: str = ""
     """Its identity provider."""
+    account: str = ""
+    """The account that is signed in there; empty if the person must sign in first."""
+    identity_problem: str = ""
+    """Why the person must sign in there; empty if not."""
     bound: bool = False
     """True if the token will be `BOUND`."""
 
@@ -234,6 +238,25 @@ class SignInStatus:
     """The place of the tokens, in words; empty without tokens."""
     binding: str = ""
     """`BOUND`, or why the token is not; empty if the sign-in has no key."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityStatus:
+    """The state of the sign-in at an identity provider. Holds no secret."""
+
+    name: str
+    issuer: str
+    signed_in: bool = False
+    account: str = ""
+    """The account as people know it; foreign text."""
+    expires_at: float | None = None
+    """Expiry of the ID token, in seconds since 1970."""
+    renewable: bool = False
+    servers: tuple[str, ...] = ()
+    """The servers with grants that were made with it."""
+    problem: str = ""
+    kept_in: str = ""
+    """The place of the tokens, in words."""
 
 
 class SignInUser(Protocol):

@@ -22,6 +22,7 @@ from mcphost.auth.flow.grants import flow_of, repeats
 from mcphost.auth.flow.oauth import refresh
 from mcphost.auth.flow.steps import GetKey
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
+from mcphost.auth.identity_session import IdentitySession
 from mcphost.auth.ports import OAuthSettings, obtains_alone
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
@@ -50,11 +51,14 @@ class TokenSession:
         resolve: ResolveHost = resolve,
         nonces: Nonces | None = None,
         assertions: AssertionReader | None = None,
+        identity: IdentitySession | None = None,
     ) -> None:
-        self.server, self.url, self.settings = server, url, settings
+        self.server, self.url, self.settings, self.identity = server, url, settings, identity
         self.steps = StepRunner(Fetcher(url, resolve).fetch)
         if settings.assertion is not None and assertions is not None:
             self.steps.assertions = Assertions(settings.assertion, assertions, server)
+        if identity is not None:
+            self.steps.identity = identity.token
         self.nonces = nonces or Nonces()
         self.problem = ""
         """Why the last renewal failed; empty if it did not."""
@@ -170,6 +174,8 @@ class TokenSession:
             await self._failed(error, held, current)
             return None
         await self._store.write(self.server, held.with_grant(renewed))
+        if self.identity is not None:
+            await self.identity.add_server(self.server)
         self.problem = ""
         self._pause = self._now(), renewed.slack  # if a token this young is refused, another one does not help
         return renewed
@@ -184,12 +190,13 @@ class TokenSession:
             await self._store.write(self.server, held.without_grant(current))
 
     def _usable(self, held: Credentials) -> TokenGrant | None:
-        """The grant for this server, unless the configuration now requires another authorization server or binding."""
-        grant = held.grant_for(self.url, self.settings.resource)
+        """The grant for this server, unless the configuration now requires another issuer, binding or identity."""
+        grant, identity = held.grant_for(self.url, self.settings.resource), self.settings.identity
         if grant is None or not self.settings.takes(grant.issuer):
             return None
         unfit = {"require": not grant.bound, "off": grant.bound, "auto": False}
-        return None if unfit[self.settings.dpop] else grant
+        own = ("", "") if identity is None else (identity.name, identity.issuer)
+        return None if unfit[self.settings.dpop] or (grant.identity, grant.identity_issuer) != own else grant
 
     def _needs_renewal(self, grant: TokenGrant) -> bool:
         able = bool(grant.refresh_token) or repeats(self.settings)

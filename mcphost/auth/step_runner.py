@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from mcphost.auth.assertions import Assertions
 from mcphost.auth.dpop import ready_key
 from mcphost.auth.flow.steps import (
+    PERSON,
     Flow,
     FlowStep,
     GetAssertion,
+    GetIdentity,
     GetKey,
     HttpAnswer,
     HttpExchange,
+    IdentityToken,
     RefuseAssertion,
     Unreachable,
 )
 from mcphost.errors import SignInFailed
 from mcphost.lazy_dataclass import dataclass
-
-PERSON: Final = "person"
-"""The code of a failure because a step needs a person."""
 
 _T = TypeVar("_T")
 
@@ -34,6 +34,8 @@ class StepRunner:
     fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]
     assertions: Assertions | None = None
     """None: this workload has no identity."""
+    identity: Callable[[GetIdentity], Awaitable[IdentityToken]] | None = None
+    """None: the server is signed in to without an identity."""
 
     async def do(self, step: FlowStep) -> Any:
         """Carry out one step and return its outcome. Raises SignInFailed, with code `PERSON` if it needs a person."""
@@ -46,6 +48,8 @@ class StepRunner:
                 return await self.assertions.get(audience)
             case RefuseAssertion(assertion) if self.assertions is not None:
                 return self.assertions.refuse(assertion)
+            case GetIdentity() if self.identity is not None:
+                return await self.identity(step)
             case _:
                 raise SignInFailed("a person is needed for this", code=PERSON)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Final
 
@@ -166,6 +166,29 @@ def check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> No
                 f"the configured client_id belongs to {host_of(grant.issuer)}, and the server now names "
                 f"{host_of(issuer.issuer)}; if that is right, sign out of this server and change oauth.client_id"
             )
+
+
+def warnings_of(found: DiscoveredServer) -> Iterator[str]:
+    """Sentences for the person before signing in to these servers; safe to show."""
+    issuer, request = found.issuer, found.request
+    yield from found.doubts
+    foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
+    if foreign:
+        named = ", ".join(show_line(host, 80) for host in dict.fromkeys(foreign))
+        yield f"a name is spelled in letters that can look like others; this is what it is: {named}"
+    if hosts := issuer.off_origin_endpoints():
+        named = ", ".join(show_line(host, 80) for host in hosts)
+        yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
+    if (last := request.known.last_issuer) and last != issuer.issuer:
+        yield f"this is another authorization server than last time, which was {show_line(host_of(last), 80)}"
+    every = () if found.protected is None else found.protected.authorization_servers
+    if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
+        named = ", ".join(show_line(host, 80) for host in others)
+        yield f"the server names other authorization servers as well: {named}; oauth.issuer keeps to one"
+    if found.prover is None and found.protected is not None and found.protected.wants_bound:
+        yield "the server takes only tokens that are bound to a key, and this one will not be: see oauth.dpop"
+    if not issuer.announced:
+        yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
 
 
 def grant_of(

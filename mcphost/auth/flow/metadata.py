@@ -85,6 +85,10 @@ class AuthorizationServer:
     """Grant types; None: not stated."""
     proof_algorithms: tuple[str, ...] | None = None
     """Algorithms of DPoP proofs; None: not stated."""
+    grant_profiles: tuple[str, ...] | None = None
+    """Profiles of grants that are supported; None: not stated."""
+    spelled: str = ""
+    """The issuer as the metadata spells it."""
     announced: bool = True
     """False: there is no metadata; the endpoints are the defaults of 2025-03-26."""
 
@@ -197,6 +201,8 @@ def read_issuer(answer: HttpAnswer, issuer: str, home: str, settings: OAuthSetti
         sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
         grants=_stated(document, "grant_types_supported"),
         proof_algorithms=_stated(document, PROOF_ALGORITHMS),
+        grant_profiles=_stated(document, "authorization_grant_profiles_supported"),
+        spelled=named,
     )
 
 

@@ -24,6 +24,7 @@ from mcphost.auth.flow.discovered import (
     find,
     grant_of,
     scope_form,
+    warnings_of,
 )
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
@@ -41,7 +42,6 @@ from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignI
 from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
 from mcphost.net.origins import host_of
-from mcphost.protocol.display import show_line
 
 MACHINE_TITLE: Final = "Ask for a token for this program"
 
@@ -199,31 +199,12 @@ def _plan(
         client=origin,
         client_id=ids.get(origin, client.client_id if client and origin is ClientOrigin.KNOWN else ""),
         redirect_uri=redirect_uri,
-        warnings=tuple(_warnings(found)),
+        warnings=(*warnings_of(found), *_pkce_warnings(found.issuer)),
         bound=found.prover is not None,
     )
 
 
-def _warnings(found: DiscoveredServer) -> Iterable[str]:
-    issuer, request = found.issuer, found.request
-    yield from found.doubts
-    foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
-    if foreign:
-        named = ", ".join(show_line(host, 80) for host in dict.fromkeys(foreign))
-        yield f"a name is spelled in letters that can look like others; this is what it is: {named}"
-    if hosts := issuer.off_origin_endpoints():
-        named = ", ".join(show_line(host, 80) for host in hosts)
-        yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
-    if (last := request.known.last_issuer) and last != issuer.issuer:
-        yield f"this is another authorization server than last time, which was {show_line(host_of(last), 80)}"
-    every = () if found.protected is None else found.protected.authorization_servers
-    if others := [host_of(url) for url in every if url != issuer.issuer and not request.settings.issuer]:
-        named = ", ".join(show_line(host, 80) for host in others)
-        yield f"the server names other authorization servers as well: {named}; oauth.issuer keeps to one"
-    if found.prover is None and found.protected is not None and found.protected.wants_bound:
-        yield "the server takes only tokens that are bound to a key, and this one will not be: see oauth.dpop"
-    if not issuer.announced:
-        yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
+def _pkce_warnings(issuer: AuthorizationServer) -> Iterable[str]:
     if issuer.announced and "S256" not in (issuer.challenge_methods or ()):
         yield "it does not say that it checks PKCE; your configuration allows that"
 

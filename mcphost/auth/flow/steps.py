@@ -25,6 +25,8 @@ class HttpExchange:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, Any] | None = field(default=None, repr=False)
     """None: GET. A registration is sent as JSON, a token request as a form."""
+    home: str = ""
+    """The URL on whose behalf it is sent; empty: the server's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,64 @@ class GetKey:
     """The key of an earlier sign-in; None: make a new one."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepUp:
+    """The demands of an identity provider on a new sign-in. RFC 9470."""
+
+    acr_values: str = ""
+    max_age: int | None = None
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters of the authorization request."""
+        acr = {"acr_values": self.acr_values} if self.acr_values else {}
+        return acr if self.max_age is None else {**acr, "max_age": str(self.max_age)}
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityToken:
+    """A token that proves an identity to its provider."""
+
+    token: str = field(repr=False)
+    kind: Literal["id_token", "refresh_token"]
+    account: str = ""
+    """The account as people know it; foreign text."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetIdentity:
+    """Get the token of the server's identity. The outcome is an `IdentityToken`, other than a ``rejected`` one.
+
+    Fails with code `LOGIN` if a person must sign in at the identity provider.
+    """
+
+    rejected: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInIdentity:
+    """Let the person sign in at the identity provider. The outcome is an `IdentityToken`, not a ``rejected`` one."""
+
+    rejected: str = field(default="", repr=False)
+    step_up: StepUp = StepUp()
+
+
+PERSON: Final = "person"
+"""The code of a failure because a step needs a person."""
+
+LOGIN: Final = "login_required"
+"""The code of a failure because a person must sign in at the identity provider."""
+
 FlowStep = (
-    GetAssertion | RefuseAssertion | HttpExchange | GetKey | ListenForCallback | AskConsent | VisitAuthorizationPage
+    HttpExchange
+    | GetAssertion
+    | RefuseAssertion
+    | GetKey
+    | GetIdentity
+    | SignInIdentity
+    | ListenForCallback
+    | AskConsent
+    | VisitAuthorizationPage
 )
 
 _T = TypeVar("_T")

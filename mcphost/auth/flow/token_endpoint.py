@@ -44,6 +44,7 @@ class TokenResponse:
     scopes: tuple[str, ...] | None
     subject: str = ""
     token_type: TokenType = "Bearer"
+    id_token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,16 @@ class ClientAuthentication:
     client: ClientRegistration
     issuer: str
     settings: OAuthSettings
+    home: str = ""
+    """The URL on whose behalf requests are sent; empty: the server's."""
 
     def request(
         self, title: str, endpoint: str, form: Mapping[str, str], now: float, headers: Mapping[str, str] | None = None
     ) -> HttpExchange:
         """A token request with ``form``. Raises SignInFailed if the private key cannot be used."""
         own, proof = self._proof(now)
-        return HttpExchange(title, endpoint, "token", {"Accept": JSON, **own, **(headers or {})}, {**form, **proof})
+        every = {"Accept": JSON, **own, **(headers or {})}
+        return HttpExchange(title, endpoint, "token", every, {**form, **proof}, self.home)
 
     def _proof(self, now: float) -> tuple[Mapping[str, str], Mapping[str, str]]:
         client = self.client
@@ -99,6 +103,24 @@ def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> A
 
 def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenResponse:
     """The tokens in the response to ``fetch``. Raises SignInFailed, whose text holds no secret."""
+    what, document = token_document(answer, fetch)
+    kind = document.get("token_type")
+    token_type = _TOKEN_TYPES.get(str(kind).lower())
+    if token_type is None:
+        named = quoted(kind, 60, secrets_of(fetch, document)) if isinstance(kind, str) else ""
+        raise SignInFailed(f"{what} holds no Bearer token, but one {f'of type {named}' if named else 'without a type'}")
+    token = read_token(document.get("access_token"))
+    if not token:
+        raise SignInFailed(f"{what} holds no token, or one that no header may carry")
+    subject = subject_of(document.get("id_token"), token)
+    refresh, life = read_token(document.get("refresh_token")), _life(document.get("expires_in"))
+    return TokenResponse(
+        token, refresh, life, _scopes(document), subject, token_type, read_token(document.get("id_token"))
+    )
+
+
+def token_document(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> tuple[str, Mapping[str, Any]]:
+    """The successful answer to ``fetch``, after its name in words. Raises SignInFailed, whose text holds no secret."""
     host = host_of(fetch.url)
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be asked for a token: {answer.reason}")
@@ -108,17 +130,7 @@ def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenR
     document = read_document(what, answer, secret=True)
     if has_error(document) or answer.status != 200:
         raise refusal(document, answer.status, "a token", fetch)
-    kind = document.get("token_type")
-    token_type = _TOKEN_TYPES.get(str(kind).lower())
-    if token_type is None:
-        named = quoted(kind, 60, secrets_of(fetch, document)) if isinstance(kind, str) else ""
-        raise SignInFailed(f"{what} holds no Bearer token, but one {f'of type {named}' if named else 'without a type'}")
-    token = _token(document.get("access_token"))
-    if not token:
-        raise SignInFailed(f"{what} holds no token, or one that no header may carry")
-    subject = subject_of(document.get("id_token"), token)
-    refresh, life = _token(document.get("refresh_token")), _life(document.get("expires_in"))
-    return TokenResponse(token, refresh, life, _scopes(document), subject, token_type)
+    return what, document
 
 
 def error_code(answer: HttpAnswer | Unreachable) -> str:
@@ -186,7 +198,8 @@ def _reason(answer: HttpAnswer, fetch: HttpExchange) -> str:
     return f": {reason}" if reason else ""
 
 
-def _token(value: object) -> str:
+def read_token(value: object) -> str:
+    """A token that a header may carry; empty for anything else."""
     if not isinstance(value, str) or len(value) > LONGEST_TOKEN:
         return ""
     return value if all("\x21" <= each <= "\x7e" for each in value) else ""

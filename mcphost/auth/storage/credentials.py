@@ -22,11 +22,17 @@ SHORTEST_SLACK: Final = 1.0
 """Seconds; the least slack, for tokens with a very short lifetime."""
 
 
-class _Kept(BaseModel):
+class Kept(BaseModel):
+    """A value of the keychain; made without arguments, it is one that does not exist."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    def secrets(self) -> Iterator[str]:
+        """Every value that must never be shown."""
+        yield from ()
 
-class ClientRegistration(_Kept):
+
+class ClientRegistration(Kept):
     """The client, as registered at one authorization server."""
 
     client_id: str
@@ -37,7 +43,7 @@ class ClientRegistration(_Kept):
     """Stored for the next sign-in; false if the configuration or a metadata document provides it."""
 
 
-class TokenGrant(_Kept):
+class TokenGrant(Kept):
     """One access token and what belongs to it."""
 
     issuer: str
@@ -61,6 +67,10 @@ class TokenGrant(_Kept):
     """The server's URL at the sign-in, where `resource` is another one that the configuration accepts."""
     subject: str = ""
     """The ``sub`` claim of the token, or an empty text."""
+    identity: str = ""
+    """The identity that it was made with; empty without one."""
+    identity_issuer: str = ""
+    """The provider of that identity."""
     token_type: TokenType = "Bearer"
     key: ProofKey | None = None
     """The key of the sign-in: the refresh token may be bound to it, even if the access token is not."""
@@ -79,7 +89,7 @@ class TokenGrant(_Kept):
         return self.expires_at is not None and now >= self.expires_at - self.slack
 
 
-class Credentials(_Kept):
+class Credentials(Kept):
     """All that is stored for one configured server: clients by issuer, and grants."""
 
     clients: dict[str, ClientRegistration] = Field(default_factory=dict)

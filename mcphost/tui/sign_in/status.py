@@ -95,7 +95,7 @@ def _last_try(attempt: SignIn | None) -> Iterator[Fact]:
 
 
 MEMORY: Final = "in memory"
-"""The first words of `TokenStore.place` for tokens that do not outlast this run."""
+"""The first words of `ItemStore.place` for tokens that do not outlast this run."""
 
 
 def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator[Fact]:

@@ -13,20 +13,25 @@ from mcphost.auth.dpop import ready_key
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of
 from mcphost.auth.flow.steps import (
+    PERSON,
     AskConsent,
     Flow,
     FlowStep,
     GetAssertion,
+    GetIdentity,
     GetKey,
     HttpAnswer,
     HttpExchange,
+    IdentityToken,
     ListenForCallback,
     RefuseAssertion,
+    SignInIdentity,
     Unreachable,
     VisitAuthorizationPage,
 )
 from mcphost.auth.ports import OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
+from mcphost.errors import SignInFailed
 
 SERVER = "https://mcp.example.com/v1/mcp"
 ISSUER = "https://as.example.com"
@@ -79,6 +84,11 @@ class World:
     redirect: Callable[[dict[str, str]], dict[str, Any]] = lambda sent: {"code": "code-1", "state": sent["state"]}
     port: int | None = None
     """The port that is free; None: the wanted one, or PORT."""
+    attended: bool = True
+    """A person is there to agree and to sign in."""
+    identity: Callable[[GetIdentity], IdentityToken] = lambda step: IdentityToken("id-token-1", "id_token", "ann")
+    fresh: Callable[[SignInIdentity], IdentityToken] = lambda step: IdentityToken("id-token-new", "id_token", "ann")
+    identities: list[GetIdentity | SignInIdentity] = field(default_factory=list)
     asked: list[HttpExchange] = field(default_factory=list)
     plans: list[SignInPlan] = field(default_factory=list)
     visits: list[dict[str, str]] = field(default_factory=list)
@@ -117,9 +127,15 @@ class World:
 
     def work(self, flow: Flow[Any]) -> Any:
         outcome: Any = None
+        failure: SignInFailed | None = None
         try:
             while True:
-                outcome = self._do(flow.send(outcome))
+                step = flow.send(outcome) if failure is None else flow.throw(failure)
+                outcome, failure = None, None
+                try:
+                    outcome = self._do(step)
+                except SignInFailed as error:
+                    failure = error
         except StopIteration as end:
             return end.value
 
@@ -137,6 +153,10 @@ class World:
                 return self.refused.append(assertion)
             case ListenForCallback(path, port, _, host):
                 return f"http://{host}:{self.port or port or PORT}{path}"
+            case GetIdentity() | SignInIdentity():
+                return self._identified(step)
+            case AskConsent() if not self.attended:
+                raise SignInFailed("a person is needed for this", code=PERSON)
             case AskConsent(plan):
                 self.plans.append(plan)
                 return self.choose(plan)
@@ -147,6 +167,14 @@ class World:
                 self.visits.append({name: values[0] for name, values in query.items()})
                 back = self.redirect(self.visits[-1])
                 return {name: value if isinstance(value, tuple) else (value,) for name, value in back.items()}
+
+    def _identified(self, step: GetIdentity | SignInIdentity) -> IdentityToken:
+        self.identities.append(step)
+        if isinstance(step, GetIdentity):
+            return self.identity(step)
+        if not self.attended:
+            raise SignInFailed("a person is needed for this", code=PERSON)
+        return self.fresh(step)
 
     def _answer(self, fetch: HttpExchange) -> Answer:
         said = self.places.get(fetch.url, HttpAnswer(404, {}, b"not here"))
