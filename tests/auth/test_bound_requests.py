@@ -88,7 +88,7 @@ async def test_a_message_of_http_and_sse_is_proven_for_its_own_url() -> None:
 
 
 @pytest.mark.requirement("DPOP-02", "DPOP-04")
-async def test_a_redirect_on_the_origin_is_followed_with_a_proof_for_its_end() -> None:
+async def test_a_redirect_on_the_origin_gets_a_proof_for_its_target() -> None:
     with house(BoundServer(inner=Echo(stateless=True), moved_to="/there?a=b")) as home:
         await home.sign_in(challenge="DPoP")
         async with line_to(home) as line:
