@@ -114,7 +114,7 @@ def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
     if question.approval.differences:
         yield from labelled("history", "CHANGED since you allowed it:", width)
     for change in question.approval.differences:
-        words = f"{show_line(change.field)}: {_shown(change.before)} -> {_shown(change.after)}"
+        words = f"{show_line(change.field)}: {shown_text(change.before)} -> {shown_text(change.after)}"
         yield from labelled("changed", words, width)
     for name in question.arguments:
         for words in question.provenance.words(name):
@@ -134,7 +134,7 @@ def _whole(line: str, step: int = 50_000) -> str:
     return "".join(show_line(line[at : at + step], NO_CUT) for at in range(0, len(line), step))
 
 
-def _shown(text: str | None) -> str:
+def shown_text(text: str | None) -> str:
     return "nothing" if text is None else show_name(text)
 
 

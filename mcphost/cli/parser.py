@@ -670,10 +670,12 @@ With --list --json, the objects are as in the file, with shown arguments.
             _several(
                 "words",
                 "TEXT",
-                "the message; /server:prompt key=value, @server:uri and @file attach something, and so does a pipe",
+                "the message; /server:prompt key=value, /skill server:name, @server:uri and @file attach something, "
+                "and so does a pipe",
             ),
             _argument("--model", "NAME", "an entry of [models]; default: chat.model", default=""),
             _repeated("--server", "SERVER", f"{SERVER_HELP}; default: all", dest="servers"),
+            _repeated("--skill", "SERVER:SKILL", "let it act on this skill, by name or URI", dest="skills"),
             _repeated("--allow", "SERVER:TOOL", "allow calls of this tool without asking; * and ? match"),
             _repeated("--deny", "SERVER:TOOL", "decline them; * and ? match"),
             _argument("--max-rounds", "N", "let the model answer at most N times", type=_count),
@@ -687,14 +689,19 @@ With --list --json, the objects are as in the file, with shown arguments.
   mcphost chat "What changed in this repository today?"
   git diff | mcphost chat --model claude "Review this"
   mcphost chat --resume last "And yesterday?" --allow "git:git_log"
+  mcphost chat --skill docs:pdf-forms "Fill in this form: @form.txt"
   mcphost chat --saved
 """,
         more="""\
 With --json, one object a line for each event, by its type: text, tool_use,
 tool_result, and end with the state, the model and the tokens used.
 
+--skill needs a terminal to ask on, or a skill that you approved for good.
+While the model acts on a skill, you are asked about its calls even where a
+rule or an earlier answer allows them.
+
 Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
-4 a call was declined.
+4 a call or a skill was declined.
 """,
         several="words",
     ),

@@ -144,6 +144,7 @@ class Host:
                 servers=self.servers,
                 roots=self.roots,
                 resources=self.resources,
+                open_skills=lambda: self.skills,
                 tool_calls=self.tool_calls,
                 consent=self.consent,
                 approver=given.approver,

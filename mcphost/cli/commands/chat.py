@@ -22,17 +22,18 @@ from mcphost.cli.margin import MARK, behind_margin, framed
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, table
 from mcphost.cli.preparation import load_config, run_with_answers
 from mcphost.cli.run import finish
+from mcphost.cli.skill_questions import ask_about_skill
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.composition import select as select_configured
 from mcphost.config import Config, rule_matches, state_folder
 from mcphost.config.model_providers import EXAMPLE_ENTRY, OTHER_PROVIDERS
 from mcphost.errors import ConfigError, InvalidArguments, McphostError, UsageError
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.chat.attachments import is_file, parse
+from mcphost.host.chat.attachments import SkillMention, is_file, parse, skill_mention
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.model_messages import MessagePreview
 from mcphost.host.chat.transcript_store import TranscriptStore, replay
-from mcphost.host.consent.questions import Answer, Question, ResultQuestion, ToolCallQuestion
+from mcphost.host.consent.questions import Answer, Question, ResultQuestion, SkillQuestion, ToolCallQuestion
 from mcphost.host.events import ChatChanged
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line, show_name, size_text
@@ -58,14 +59,15 @@ def run_chat(options: Namespace) -> int:
         return finish(list_saved(kept, as_json=options.json) if options.saved else export(kept, options.export))
 
     text, approver = " ".join(options.words), ChatApprover(options.allow, options.deny)
+    skills = tuple(map(_skill, options.skills))
     found = load_config(options, options.servers)
     chosen = select_configured(found, options.servers)
     config = with_models(chosen.config, found.problems, options.max_rounds)
     piped = read_pipe(wait=not text)
-    if not text.strip() and not piped.strip():
+    if not text.strip() and not piped.strip() and not options.skills:
         raise UsageError("there is nothing to say; write: mcphost chat 'TEXT'")
     named = chosen.names if options.servers else ()
-    requested = ChatRequested(text, piped, options.model, options.resume, named, options.json)
+    requested = ChatRequested(text, piped, options.model, options.resume, named, options.json, skills)
     return run_with_answers(
         options,
         replace(chosen, config=config),
@@ -87,6 +89,16 @@ class ChatRequested:
     servers: tuple[str, ...] = ()
     """The servers named on the command line, which must be ready."""
     as_json: bool = False
+    skills: tuple[SkillMention, ...] = ()
+    """The skills that the model is to act on."""
+
+
+def _skill(written: str) -> SkillMention:
+    """Read the value of ``--skill``. Raises UsageError."""
+    named = skill_mention(written)
+    if named.problem:
+        raise UsageError(f"{written!a} is not a skill; write SERVER:SKILL, with the name or the URI of the skill")
+    return named
 
 
 def with_models(config: Config, problems: Iterable[ConfigError], max_rounds: int | None) -> Config:
@@ -159,6 +171,8 @@ class ChatApprover:
         if isinstance(question, ResultQuestion):
             unseen = Answer(False, by="policy", reason="it could not be shown to the user")
             return await _ask_about_result(question) if present else unseen
+        if isinstance(question, SkillQuestion):
+            return await ask_about_skill(question) if present else _unapproved(question)
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         name = f"{question.server}:{question.tool.name}"
@@ -176,6 +190,12 @@ class ChatApprover:
     @staticmethod
     def _fits(rules: Sequence[str], question: ToolCallQuestion) -> bool:
         return any(rule_matches(rule, question.server, question.tool.name) for rule in rules)
+
+
+def _unapproved(question: SkillQuestion) -> Answer:
+    """Decline a skill that no remembered approval covers."""
+    reason = "there is no terminal to ask on; approve it for good at a terminal or on screen"
+    return Answer(allow=False, reason=reason, by="policy")
 
 
 async def _ask_about_call(question: ToolCallQuestion) -> Answer:
@@ -220,19 +240,25 @@ async def _ask_about_result(question: ResultQuestion) -> Answer:
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
 
 
-async def _confirm_preview(preview: MessagePreview) -> bool:
-    """Show a prompt's text, which comes from its server, before it is sent."""
-    say(*_preview_lines(preview))
-    return await confirmed(f"Send this to {show_line(preview.model)}? [y/N] ")
+async def _may_send(preview: MessagePreview) -> bool:
+    """Show the texts of prompts and skills, which come from servers, before they are sent."""
+    if has_terminal() and preview.must_be_read:
+        say(*_preview_lines(preview))
+        return await confirmed(f"Send this to {show_line(preview.model)}? [y/N] ")
+    if preview.acting:  # approved before; what the model gets can be read all the same
+        for line in _preview_lines(preview):
+            remark(line.rstrip())
+    return True
 
 
 def _preview_lines(preview: MessagePreview) -> Iterator[str]:
     for piece in preview.pieces:
         note = f"; {show_line(piece.note)}" if piece.note else ""
         yield f"  {piece.title}: {size_text(piece.size)}, about {piece.tokens} tokens{note}"
-        if piece.of_prompt:
+        if piece.must_be_read:
             text = show(piece.text, limit=NO_CUT, joiners=True)
             yield from behind_margin(text, terminal_size()[0], f"    {MARK}").splitlines()
+    yield from (f"  skill {words}" for words in preview.acting)
     hidden = f", {preview.hidden} hidden characters" if preview.hidden else ""
     yield f"  together about {preview.tokens} tokens{hidden}; besides, each request has about {preview.besides}"
 
@@ -253,12 +279,12 @@ async def chat(host: Host, request: ChatRequested, broken: BrokenServers) -> Out
     await talk.tools_checked()
     for dropped in talk.tools.dropped:
         remark(f"without {dropped.server}:{show_line(dropped.tool)}: {dropped.reason}")
-    made = await host.chats.attachments.compose(request.text)
+    made = await host.chats.attachments.compose(request.text, request.skills)
     for words in await asyncio.to_thread(_unresolved_mentions, made.text, list(host.servers)):
         remark(words)
     piped = [host.chats.attachments.text("stdin", request.piped)] if request.piped.strip() else []
     parts = made.text, [*piped, *made.attachments], made.prompts
-    if made.prompts and has_terminal() and not await _confirm_preview(talk.preview(*parts)):
+    if not await _may_send(talk.preview(*parts)):
         return Outcome(code=Exit.DECLINED, remarks=("nothing was sent",))
     teller = turn_printer(talk, as_json=request.as_json)
     changed = asyncio.Event()

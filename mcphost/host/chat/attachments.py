@@ -13,13 +13,14 @@ import os
 import re
 import shlex
 import stat
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.config import Config
-from mcphost.errors import NotDone
+from mcphost.errors import CapabilityMissing, NotDone
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.host.connections.servers import Servers
@@ -41,6 +42,9 @@ from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.protocol.models.sampling import Block, SamplingMessage, text_block
 from mcphost.providers.base import IMAGES, estimate_tokens
 
+if TYPE_CHECKING:  # few messages bring any
+    from mcphost.host.skills.service import LoadedSkill, SkillService
+
 PICTURE_BYTES: Final = 3_700_000
 """Of an image: what vendors take of one, before base64."""
 
@@ -61,6 +65,24 @@ def of_resource(server: str, uri: str, title: str, read: ReadResourceResult, lim
         else:
             blocks.append(block)
     return _attachment(server, uri, title, blocks, notes, limit)
+
+
+def of_skill(server: str, loaded: LoadedSkill, limit: int) -> Attachment:
+    """Attach a skill that was verified; it is never cut. Raises NotDone if it is longer than ``limit``, or empty."""
+    skill, size = loaded.skill, len(loaded.body.encode("utf-8", "replace"))
+    _check_size(server, skill.name, size, limit)
+    if not loaded.body.strip():
+        raise NotDone(f"the skill {show_line(skill.name, 64)} of {server} has no instructions besides its frontmatter")
+    blocks = (text_block(loaded.body),)
+    return Attachment(server, skill.uri, skill.name, blocks, size, estimate_tokens(loaded.body), skill=skill)
+
+
+def _check_size(server: str, name: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise NotDone(
+            f"the skill {show_line(name, 64)} of {server} has {size_text(size)}, and a model gets at most "
+            f"{size_text(limit)} of a text (chat.attachment_bytes); a part of a skill is never sent"
+        )
 
 
 def of_text(name: str, title: str, text: str, limit: int, *, outside: bool = True) -> Attachment:
@@ -215,6 +237,11 @@ MOST_MENTIONS: Final = 50
 
 MOST_CANDIDATES: Final = 200
 
+SKILL: Final = "/skill"
+"""The word before the name of a skill; the blank behind it tells it from a prompt of a server called ``skill``."""
+
+_SKILL: Final = re.compile(r"/skill(?:[ \t]+(?P<named>\S+))?(?:\s+|\Z)")
+_TYPED_SKILL: Final = re.compile(r"(?:/skill[ \t]+\S+\s+)*/skill[ \t]+(?P<typed>\S*)")
 _PROMPT: Final = re.compile(r"/(?P<server>[^\s:/]+):(?P<prompt>\S+)(?:[ \t]+(?P<arguments>[^\n]*))?(?:\n|\Z)")
 _MENTION: Final = re.compile(r"(?<!\S)@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"@][^\s\"]*))")
 _ENDING: Final = ".,;:!?)'"
@@ -233,6 +260,17 @@ class PromptMention:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillMention:
+    """A skill that the model is to act on."""
+
+    server: str
+    skill: str
+    """Its name, or the URI of its SKILL.md."""
+    problem: str = ""
+    """Why nothing can be meant by it."""
+
+
+@dataclass(frozen=True, slots=True)
 class AttachmentMention:
     """Something to be attached. ``server`` is empty for a file."""
 
@@ -248,6 +286,7 @@ class ParsedMessage:
     text: str
     prompt: PromptMention | None = None
     mentions: tuple[AttachmentMention, ...] = ()
+    skills: tuple[SkillMention, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +299,22 @@ class MentionCandidates:
 
 
 def parse(text: str, servers: Collection[str]) -> ParsedMessage:
-    """Take a message apart. What names no server of ``servers`` after a slash is just text."""
+    """Take a message apart. What names no server of ``servers`` after a slash is just text, except after /skill."""
+    skills = list[SkillMention]()
+    while len(skills) < MOST_MENTIONS and (named := _SKILL.match(text)) is not None:
+        skills.append(skill_mention(named["named"] or ""))
+        text = text[named.end() :]
+    return replace(_parse(text, servers), skills=tuple(skills))
+
+
+def skill_mention(named: str) -> SkillMention:
+    """Read ``SERVER:SKILL``."""
+    server, _, skill = named.partition(":")
+    problem = "" if server and skill else "write /skill server:name, with the name or the URI of a skill"
+    return SkillMention(server, skill, problem)
+
+
+def _parse(text: str, servers: Collection[str]) -> ParsedMessage:
     found = _PROMPT.match(text)
     if found is None or found["server"] not in servers:
         return ParsedMessage(text, mentions=_mentions(text, servers))
@@ -270,15 +324,26 @@ def parse(text: str, servers: Collection[str]) -> ParsedMessage:
 
 
 def candidates(
-    text: str, cursor: int, *, prompts: Sequence[tuple[str, str]], resources: Sequence[tuple[str, str]]
+    text: str,
+    cursor: int,
+    *,
+    prompts: Sequence[tuple[str, str]],
+    resources: Sequence[tuple[str, str]],
+    skills: Sequence[tuple[str, str]] = (),
 ) -> MentionCandidates:
-    """Find candidates for the word before ``cursor``: names of prompts, or resources, that begin with it or contain it.
+    """Find candidates for the word before ``cursor``: names of prompts, skills or resources that fit it.
 
     Pairs are of server and name. Nothing where the cursor is in plain words.
     """
     before = text[:cursor]
+    if (skill := _TYPED_SKILL.fullmatch(before)) is not None:
+        start = skill.start("typed")
+        return MentionCandidates(
+            start, cursor, _fitting(skill["typed"], (f"{server}:{name}" for server, name in skills))
+        )
     if re.fullmatch(r"/\S*", before):
-        return MentionCandidates(0, cursor, _fitting(before, (f"/{server}:{name}" for server, name in prompts)))
+        names = [f"/{server}:{name}" for server, name in prompts]
+        return MentionCandidates(0, cursor, _fitting(before, [*names, *[SKILL] * bool(skills)]))
     mention = re.search(r"(?<!\S)@\S*\Z", before)
     if mention is None:
         return MentionCandidates(cursor, cursor)
@@ -290,9 +355,9 @@ def _written(server: str, uri: str) -> str:
     return f'@"{name}"' if re.search(r"\s", name) else f"@{name}"
 
 
-def _fitting(typed: str, names: Iterator[str]) -> tuple[str, ...]:
+def _fitting(typed: str, names: Iterable[str]) -> tuple[str, ...]:
     """Those that begin like this first, then those that hold it somewhere."""
-    part = typed[1:].lower()
+    part = typed.lower().removeprefix("/").removeprefix("@")
     known = [name for name in dict.fromkeys(names) if part in name.lower()]
     known.sort(key=lambda name: not name.lower().startswith(typed.lower()))
     return tuple(known[:MOST_CANDIDATES])
@@ -336,22 +401,29 @@ class AttachmentService:
     """Reads the files, resources and prompts that a message brings along."""
 
     def __init__(
-        self, config: Callable[[], Config], catalog: Catalog, servers: Servers, resources: ResourceService
+        self,
+        config: Callable[[], Config],
+        catalog: Catalog,
+        servers: Servers,
+        resources: ResourceService,
+        open_skills: Callable[[], SkillService],
     ) -> None:
         self._config, self._catalog, self._servers, self._resources = config, catalog, servers, resources
+        self._open_skills = open_skills
 
-    async def compose(self, text: str) -> ComposedMessage:
-        """Read the prompt and the attachments that a message names, and send nothing.
+    async def compose(self, text: str, skills: Iterable[SkillMention] = ()) -> ComposedMessage:
+        """Read the skills, the prompt and the attachments that a message names, and send nothing.
 
-        A word after @ that names neither a resource nor a file stays text. Raises as reading does.
+        The user is asked about skills. A word after @ that names neither a resource nor a file stays text. Raises as
+        reading does, or Declined.
         """
         parsed = parse(text, self._servers)
+        attachments = [await self.skill(each) for each in (*skills, *parsed.skills)]
         prompts = []
         if (named := parsed.prompt) is not None:
             if named.problem:
                 raise NotDone(f"/{named.server}:{named.prompt}: {named.problem}")
             prompts.append(await self.prompt(named.server, named.prompt, named.arguments))
-        attachments = []
         for mention in parsed.mentions:
             if mention.server:
                 attachments.append(await self.resource(mention.server, mention.name))
@@ -364,6 +436,19 @@ class AttachmentService:
         known = self._catalog.resource(server, uri)
         read = await self._resources.read(server, uri)
         return of_resource(server, uri, known.label if known else uri, read, self._config().chat.attachment_bytes)
+
+    async def skill(self, named: SkillMention) -> Attachment:
+        """Load a skill for a model, which the user is asked about. Raises NotDone, UnknownName, or as loading does."""
+        if named.problem:
+            raise NotDone(named.problem)
+        skills, limit = self._open_skills(), self._config().chat.attachment_bytes
+        try:
+            skill = await skills.find(named.server, named.skill)
+        except CapabilityMissing as error:
+            raise NotDone(f"{named.server} offers no skills: {error}") from None
+        if (main := skill.file(skill.uri)) is not None:  # before anybody is asked
+            _check_size(named.server, skill.name, main.size, limit)
+        return of_skill(named.server, await skills.load(named.server, skill.uri, origin="you"), limit)
 
     async def file(self, path: Path) -> Attachment:
         """Read a file for a model. Raises NotDone."""
@@ -379,7 +464,14 @@ class AttachmentService:
         return of_prompt(server, prompt, given, await self._resources.get_prompt(server, prompt, given))
 
     def candidates(self, text: str, cursor: int) -> MentionCandidates:
-        """Completions of the word at ``cursor``: prompts after a slash, resources after an @."""
+        """Completions of the word at ``cursor``: prompts and skills after a slash, resources after an @."""
         prompts = [(each.server, each.prompt.name) for each in self._catalog.prompts()]
         resources = [(each.server, each.resource.uri) for each in self._catalog.resources()]
-        return candidates(text, cursor, prompts=prompts, resources=resources)
+        return candidates(text, cursor, prompts=prompts, resources=resources, skills=self._skill_names())
+
+    def _skill_names(self) -> list[tuple[str, str]]:
+        """The skills by server and name, or by URI where that is needed to tell them apart."""
+        listed = [(each.server, each.skill.name, each.skill.uri) for each in self._catalog.skills()]
+        times = Counter((server, name) for server, name, _ in listed)
+        words = ((server, name if name and times[server, name] == 1 else uri) for server, name, uri in listed)
+        return [(server, word) for server, word in words if word.isprintable() and " " not in word]

@@ -12,9 +12,10 @@ import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.errors import NotDone, UnknownName
+from mcphost.host.chat.acting_skills import TOOL, ActingSkill, in_words, skills_in
 from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.model_messages import OWN, MessagePreview, messages_of, pieces_of, system
@@ -28,6 +29,9 @@ from mcphost.host.sampling.draft import estimate
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
 from mcphost.providers.base import ModelRequest, TokenUsage
+
+if TYPE_CHECKING:
+    from mcphost.host.skills.windows import SkillWindow
 
 NOTHING_SET: Final = ChatSettings()
 
@@ -91,6 +95,9 @@ class Chat:
         self._tools: tuple[object, ToolSelection] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._kept = False
+        self._windows: list[SkillWindow] = []
+        self._resumed: list[SkillWindow] = []
+        """Those of skills that the user was asked about in an earlier run."""
 
     # What there is to read.
 
@@ -177,6 +184,23 @@ class Chat:
         self._tools = None
         self.changed()
 
+    @property
+    def skills(self) -> list[ActingSkill]:
+        """The skills that the model acts on: those whose text is in the conversation."""
+        return [
+            ActingSkill(
+                each.server, each.skill, self._context.skill_problem(each, asked=each not in self._resumed), each
+            )
+            for server, skill in skills_in(self.turns)
+            for each in self._windows
+            if each.server == server and each.skill is skill
+        ]
+
+    @property
+    def acting(self) -> str:
+        """The skills that the model acts on, in words that are safe to show; empty: none."""
+        return in_words([ActingSkill(server, skill) for server, skill in skills_in(self.turns)])
+
     def instructions(self, server: str) -> str:
         """A server's instructions for use; may be empty."""
         return self._context.instructions(server)
@@ -190,6 +214,8 @@ class Chat:
         """The next request to the model. Raises UnknownName if there is no model."""
         model = self.model
         tools = self.tools.offered(self.found) if model.able.tools else ()
+        if model.able.tools and skills_in(self.turns):
+            tools = (*tools, TOOL)
         return ModelRequest(
             messages=messages_of(self.turns, model.able),
             max_tokens=self._context.settings.max_tokens,
@@ -229,6 +255,7 @@ class Chat:
         _ = self.model
         turn = Turn(len(self.turns) + 1, UserMessage(text, tuple(attachments), tuple(prompts)))
         self.turns.append(turn)
+        self._open_windows([turn])
         self._note_outside(turn)
         self._begin(turn)
         return turn
@@ -305,11 +332,16 @@ class Chat:
         self.turns = [replace(turn, rounds=[copy(each) for each in turn.rounds]) for turn in shared]
         self.usage, self.branch_of = other.usage, (other.id, len(shared))
         self.outside, self.found = other.outside, dict(other.found)
+        self._windows, self._resumed = list(other._windows), list(other._resumed)
         self.changed()
 
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
-        """Begin with the saved turns; ``usage`` is computed again, with the current prices."""
+        """Begin with the saved turns; ``usage`` is computed again, with the current prices.
+
+        Files of its skills are read only where a remembered approval covers the saved entry.
+        """
         self.turns, self.branch_of, self._kept = list(turns), origin, True
+        self._resumed = self._open_windows(self.turns)
         models = {model.entry: model for model in self._context.models.all}
         for turn in self.turns:
             self._note_outside(turn)
@@ -344,10 +376,16 @@ class Chat:
     def _note_outside(self, turn: Turn) -> None:
         for attached in turn.message.attachments:
             if attached.outside:
-                self.read_outside(show(attached.name)[:200])
+                self.read_outside(f"the skill {attached.acting}" if attached.skill else show(attached.name)[:200])
         for prompt in turn.message.prompts:
             if prompt.outside:
                 self.read_outside(f"what the prompt {prompt.server}:{show(prompt.prompt)[:100]} brought along")
+
+    def _open_windows(self, turns: Iterable[Turn]) -> list[SkillWindow]:
+        """Hold the entries of the skills that these turns brought."""
+        opened = [self._context.skill_window(server, skill) for server, skill in skills_in(turns)]
+        self._windows += opened
+        return opened
 
     def _begin(self, turn: Turn) -> None:
         if not self._kept:

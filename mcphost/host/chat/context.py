@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,15 @@ from mcphost.host.resources import ResourceService
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:  # imported when a conversation begins: most commands have none
     from mcphost.host.chat.tool_selection import CheckedTools
     from mcphost.host.chat.transcript_store import TranscriptStore
     from mcphost.host.models import ModelCatalog
+    from mcphost.host.skills.service import SkillService
+    from mcphost.host.skills.windows import SkillWindow
+    from mcphost.protocol.models.skills import Skill
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class ChatContext:
     servers: Servers
     roots: RootsService
     resources: ResourceService
+    open_skills: Callable[[], SkillService]
     tool_calls: ToolCallService
     consent: ConsentBroker
     approver: Approver
@@ -52,6 +58,11 @@ class ChatContext:
     def models(self) -> ModelCatalog:
         """The language models, loaded at the first use."""
         return self.open_models()
+
+    @cached_property
+    def skills(self) -> SkillService:
+        """The skills of servers, loaded at the first use."""
+        return self.open_skills()
 
     @cached_property
     def transcripts(self) -> TranscriptStore:
@@ -90,17 +101,41 @@ class ChatContext:
         session = None if connection is None else connection.session
         return "" if session is None else session.server.instructions or ""
 
+    def skill_window(self, server: str, skill: Skill) -> SkillWindow:
+        """A window on this entry, by which files of the skill are read from now on."""
+        connection = self.servers.get(server)
+        identity = "" if connection is None else connection.config.identity
+        return self.skills.window(server, identity, skill, datetime.now().astimezone())
+
+    def skill_problem(self, window: SkillWindow, *, asked: bool) -> str:
+        """Why a model must read no file of a skill now, as a sentence; empty where it may.
+
+        ``asked``: the user was asked about the skill in this run.
+        """
+        server, skill = window.server, window.skill
+        again = f"/skill {show_line(server, 60)}:{show_line(skill.uri, 200)} asks you again."
+        if window.problem:
+            return f"{window.problem} {again}"
+        connection = self.servers.get(server)
+        if connection is None or not connection.ready:
+            return f"The server {show_line(server, 60)} is not connected."
+        if not asked and not self.skills.status(server, skill).approval.remembered:
+            return f"You allowed it in another run. {again}"
+        return ""
+
     def folders(self) -> Sequence[str]:
         """The folders that are shared with all servers."""
         return [str(each.path) for each in self.roots.offered(None) if not each.problem]
 
-    def runs_unasked(self, server: str, tool: str, arguments: Mapping[str, Any], outside: str) -> bool:
-        """True if a call would run now without a question. ``outside``: what the model has read from outside."""
+    def runs_unasked(self, server: str, tool: str, arguments: Mapping[str, Any], outside: str, skill: str) -> bool:
+        """True if a call would run now without a question. For ``outside`` and ``skill`` see `CallRequest`."""
         connection = self.servers.get(server)
         known = next((each.tool for each in self.catalog.tools(server) if each.tool.name == tool), None)
         if connection is None or known is None:
             return False
-        decision = self.consent.foresee(server, connection.config.identity, known, arguments, outside=outside)
+        decision = self.consent.foresee(
+            server, connection.config.identity, known, arguments, outside=outside, skill=skill
+        )
         return decision is not PolicyDecision.ASK
 
     def publish_change(self, number: int) -> None:

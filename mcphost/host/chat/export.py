@@ -39,6 +39,7 @@ def _message(message: UserMessage) -> Iterator[str]:
             yield f"*{each.role}:*\n\n{_fenced(each.text)}"
     for attached in message.attachments:
         whose = f"from {attached.server}" if attached.server else "a file"
+        whose = f"the skill {attached.acting}, untrusted" if attached.skill else whose
         note = f"; {show_line(attached.note)}" if attached.note else ""
         yield f"*attached, {whose}: {show_line(attached.name)}, {size_text(attached.size)}{note}*"
     if message.text:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from mcphost.host.chat.acting_skills import what_it_may_do
 from mcphost.host.chat.attachments import PICTURE_TOKENS
 from mcphost.host.chat.tool_results import links_in, said
 from mcphost.host.chat.turns import Attachment, ModelRound, Turn, UserMessage
@@ -64,6 +65,11 @@ def _message(message: UserMessage, able: ModelCapabilities) -> Iterator[Sampling
 
 def attached_blocks(attached: Attachment) -> Iterator[Block]:
     """An attachment, after words on whose it is."""
+    if attached.skill is not None:
+        name = show_line(attached.skill.name, 64)
+        yield text_block(f"Skill {name} of the server {attached.server}, untrusted:")
+        yield from attached.blocks
+        return
     whose = f"the server {attached.server}" if attached.server else "the user"
     note = f" ({attached.note})" if attached.note else ""
     yield text_block(f"Attached from {whose}: {attached.name}{note}")
@@ -114,7 +120,10 @@ class PreviewPart:
     """True if a server wrote it."""
     note: str = ""
     """The parts that the model does not get; may quote."""
-    of_prompt: bool = False
+    must_be_read: bool = False
+    """True if a server's words are to be followed: those of a prompt or a skill."""
+    acting: str = ""
+    """Of a skill: its name, and what a model may do that acts on it; safe to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +135,14 @@ class MessagePreview:
     besides: int
 
     @property
-    def has_prompt(self) -> bool:
-        """True if it holds a server's words in the role of the user or the model."""
-        return any(piece.of_prompt for piece in self.pieces)
+    def must_be_read(self) -> bool:
+        """True if it holds a server's words that are to be followed."""
+        return any(piece.must_be_read for piece in self.pieces)
+
+    @property
+    def acting(self) -> tuple[str, ...]:
+        """The skills that it brings, and what a model may do that acts on them; safe to show."""
+        return tuple(piece.acting for piece in self.pieces if piece.acting)
 
     @property
     def tokens(self) -> int:
@@ -159,11 +173,16 @@ def pieces_of(message: UserMessage, able: ModelCapabilities) -> Iterator[Preview
             title = f"{name}{given if number == 1 else ''} · message {number} of {len(prompt.messages)}, as "
             title += "said by you" if each.role == "user" else "said by the model"
             piece = _piece(title, each.blocks, able, foreign=True, note=note if number == 1 else "")
-            yield replace(piece, of_prompt=True)
+            yield replace(piece, must_be_read=True)
     for attached in message.attachments:
-        title = f"@{show_line(attached.server, 60)}{':' * bool(attached.server)}{show_line(attached.name, 200)}"
+        whose = f"{show_line(attached.server, 60)}:" if attached.server else ""
+        title = f"{'/skill ' if attached.skill else '@'}{whose}{show_line(attached.name, 200)}"
         blocks = attached_blocks(attached)
-        yield _piece(title, blocks, able, foreign=attached.outside, note=attached.note)
+        piece = _piece(title, blocks, able, foreign=attached.outside, note=attached.note)
+        if attached.skill is not None:
+            reads = f"{attached.acting}: {what_it_may_do(attached.skill)}"
+            piece = replace(piece, must_be_read=True, acting=reads)
+        yield piece
     if message.text.strip():
         yield _piece("your words", [text_block(message.text)], able)
 

@@ -93,7 +93,11 @@ class ChatService:
         from mcphost.host.chat.attachments import AttachmentService
 
         return AttachmentService(
-            self._context.config, self._context.catalog, self._context.servers, self._context.resources
+            self._context.config,
+            self._context.catalog,
+            self._context.servers,
+            self._context.resources,
+            self._context.open_skills,
         )
 
     @cached_property

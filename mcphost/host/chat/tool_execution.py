@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from mcphost.host.chat.acting_skills import READ_FILE, SkillFileReading
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.provenance_search import ReadTexts
@@ -33,6 +34,7 @@ class ToolExecution:
     def __init__(self, context: ChatContext) -> None:
         self._context = context
         self._readings: WeakKeyDictionary[Chat, ReadTexts] = WeakKeyDictionary()
+        self._skill_files = SkillFileReading(context)
 
     def calls(self, turn: Turn) -> int:
         """The number of calls this turn led to, including those that its limits prevented."""
@@ -70,24 +72,40 @@ class ToolExecution:
     async def _run(
         self, chat: Chat, answer: ModelRound, uses: list[ModelToolUse], model: AvailableModel, readings: ReadTexts
     ) -> None:
-        """Run the calls in parallel if none needs consent, else one after the other in the model's order."""
+        """Read the files of skills; then run the calls.
+
+        They run in parallel if none needs consent, else one after the other in the model's order.
+        """
+        for use in uses:
+            if use.tool == READ_FILE and not use.server:
+                await self._skill_files.run(chat.skills, use, model)
+                chat.changed()
+        uses, acting = [use for use in uses if use.result is None], chat.acting
         if len(uses) > 1 and all(
-            self._context.runs_unasked(use.server, use.tool, use.arguments, answer.outside) for use in uses
+            self._context.runs_unasked(use.server, use.tool, use.arguments, answer.outside, acting) for use in uses
         ):
-            calls = [self._begin(use, answer, model, readings) for use in uses]
+            calls = [self._begin(use, answer, model, readings, acting) for use in uses]
             chat.changed()
             for call in calls:
                 await call.ended()
             return
         for use in uses:
-            call = self._begin(use, answer, model, readings)
+            call = self._begin(use, answer, model, readings, acting)
             chat.changed()
             await call.ended()
 
-    def _begin(self, use: ModelToolUse, answer: ModelRound, model: AvailableModel, readings: ReadTexts) -> ToolCall:
+    def _begin(
+        self, use: ModelToolUse, answer: ModelRound, model: AvailableModel, readings: ReadTexts, acting: str
+    ) -> ToolCall:
         provenance = readings.compare(use.server, use.arguments)
         request = CallRequest(
-            use.server, use.tool, use.arguments, model.name, outside=answer.outside, provenance=provenance
+            use.server,
+            use.tool,
+            use.arguments,
+            model.name,
+            outside=answer.outside,
+            skill=acting,
+            provenance=provenance,
         )
         call = self._context.tool_calls.begin(request)
         use.call, use.number = call, call.number
@@ -101,6 +119,10 @@ class ToolExecution:
         elif use.problem:
             raw = f" You wrote: {use.raw[:RAW]}" if use.raw else ""
             self._not_run(use, f"Not called: {use.problem}.{raw}")
+        elif use.name == READ_FILE and chat.skills:
+            use.tool = READ_FILE
+            if reason := self._too_much(turn, use):
+                self._not_run(use, f"Not read: {reason}")
         elif entry is None:
             self._not_run(use, "Not called: there is no tool of exactly this name any more.")
         else:
@@ -178,7 +200,7 @@ _Held = tuple[ModelToolUse, ToolResult, bool]
 
 
 def _waits(chat: Chat, use: ModelToolUse) -> bool:
-    came = use.call is not None and use.call.outcome is not None
+    came = bool(use.server) and use.outcome in (CallState.DONE.value, CallState.FAILED.value)
     return came and (chat.hold == "always" or (chat.hold == "outside" and use.outside))
 
 

@@ -61,7 +61,7 @@ def failure(use_id: str, text: str) -> ToolResult:
 def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> ModelResult:
     """The result of an ended call for a model of these capabilities, in about ``limit`` characters."""
     if call.outcome is None:
-        return ModelResult(failure(use_id, _bounded([_why(call)], limit)[0][0]))
+        return ModelResult(failure(use_id, bounded([_why(call)], limit)[0][0]))
     notes: list[str] = []
     words: list[str] = [_edited(call)] if call.edited else []
     pictures: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> Mo
         words.append(f"({call.outcome.unread}: {json.dumps(dict(call.outcome.raw), ensure_ascii=False)})")
     words.extend(_structured(call.outcome))
     words.extend(_doubts(call))
-    texts, left = _bounded([text for text in words if text] or ([] if pictures else [NOTHING]), limit)
+    texts, left = bounded([text for text in words if text] or ([] if pictures else [NOTHING]), limit)
     notes.extend(_notes(call.outcome, texts, left))
     content = [*map(_text, texts), *pictures]
     return ModelResult(ToolResult.create(use_id, content, is_error=call.outcome.is_error), tuple(notes))
@@ -166,7 +166,7 @@ def _doubts(call: ToolCall) -> Iterator[str]:
         yield f"(This does not match the tool's output schema: {show_line(f'{place}: {problem.message}')})"
 
 
-def _bounded(texts: Sequence[str], limit: int) -> tuple[list[str], int]:
+def bounded(texts: Sequence[str], limit: int) -> tuple[list[str], int]:
     """The texts in at most ``limit`` characters and a note; how many were left out."""
     left = sum(map(len, texts)) - limit
     if left <= 0:

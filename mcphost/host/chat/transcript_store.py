@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config.state import as_plain, valid_part
 from mcphost.errors import ConfigError, InvalidResult, UnknownName
@@ -30,6 +30,9 @@ from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, block_object, read_block
 from mcphost.providers.base import TokenUsage
 from mcphost.redaction import masked_value
+
+if TYPE_CHECKING:
+    from mcphost.protocol.models.skills import Skill
 
 MOST_BYTES: Final = 256 << 20
 """Of a transcript that is read again."""
@@ -271,6 +274,7 @@ def _attachment_record(each: Attachment) -> dict[str, Any]:
         "outside": each.outside,
         "note": each.note,
         "blocks": [block_object(block) for block in each.blocks],
+        **({"skill": each.skill.definition()} if each.skill else {}),
     }
 
 
@@ -377,9 +381,15 @@ def _attachment(record: Mapping[str, Any]) -> Attachment:
         block for block in map(read_block, record["blocks"]) if isinstance(block, TextContent | MediaContent)
     )
     names = str(record["server"]), str(record["name"]), str(record["title"])
-    return Attachment(
-        *names, blocks, int(record["size"]), int(record["tokens"]), bool(record["outside"]), str(record["note"])
-    )
+    size, tokens, outside = int(record["size"]), int(record["tokens"]), bool(record["outside"])
+    return Attachment(*names, blocks, size, tokens, outside, str(record["note"]), _skill(record.get("skill")))
+
+
+def _skill(record: Any) -> Skill | None:
+    """Raises InvalidResult."""
+    from mcphost.protocol.models.skills import Skill
+
+    return None if record is None else Skill.read(record)
 
 
 def _prompt(record: Mapping[str, Any]) -> PromptUsed:

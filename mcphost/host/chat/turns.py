@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.lazy_dataclass import dataclass
@@ -13,6 +13,9 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
 from mcphost.providers.base import RetryScheduled, TokenUsage
+
+if TYPE_CHECKING:  # few conversations have any
+    from mcphost.protocol.models.skills import Skill
 
 MOST_THOUGHT: Final = 100_000
 """Characters of a model's thoughts that are kept: they are shown and nothing else."""
@@ -64,6 +67,13 @@ class Attachment:
     """True unless the user wrote it."""
     note: str = ""
     """The parts that the model does not get."""
+    skill: Skill | None = None
+    """The entry by which it was verified, where it is a skill that the model acts on."""
+
+    @property
+    def acting(self) -> str:
+        """``NAME of SERVER`` of a skill, safe to show; empty for anything else."""
+        return "" if self.skill is None else f"{show_line(self.skill.name, 64)} of {show_line(self.server, 60)}"
 
 
 @dataclass(frozen=True, slots=True)

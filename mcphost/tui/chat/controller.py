@@ -125,7 +125,8 @@ class ChatController:
             raise NotDone("The model is still answering your last message; esc stops it.")
         composed = await self._host.chats.attachments.compose(message.text)
         parts = composed.text, composed.attachments, composed.prompts
-        if (message.preview or composed.prompts) and not await self._approved(chat.preview(*parts)):
+        shown = message.preview or any(each.skill for each in composed.attachments) or bool(composed.prompts)
+        if shown and not await self._approved(chat.preview(*parts)):
             return
         target = self._host.chats.branch(chat, message.instead_of - 1) if message.instead_of else chat
         target.send(*parts)

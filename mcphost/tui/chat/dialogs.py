@@ -136,8 +136,8 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     """Dismissed with True if the message is to be sent."""
 
     HELP = (
-        "What the model would get of your message, read already and not sent yet. What a prompt says comes from "
-        "its server: it can be sent once all of it was on screen. The tokens are estimates."
+        "What the model would get of your message, read already and not sent yet. What a prompt or a skill says comes "
+        "from its server: it can be sent once all of it was on screen. The tokens are estimates."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -159,7 +159,7 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     def __init__(self, preview: MessagePreview) -> None:
         super().__init__(classes="-careful" if preview.hidden else None)
         self._preview = preview
-        self._must_be_read = preview.has_prompt
+        self._must_be_read = preview.must_be_read
         self._view = PiecesView(list(_lines(preview)))
 
     def compose(self) -> ComposeResult:
@@ -201,6 +201,8 @@ def _facts(preview: MessagePreview) -> Iterator[Fact]:
     parts = "1 part" if len(preview.pieces) == 1 else f"{len(preview.pieces)} parts"
     yield fact("together", f"{parts}, {size_text(preview.size)}, about {preview.tokens:,} tokens")
     yield fact("besides", f"about {preview.besides:,} tokens: tools, instructions, what was said before")
+    for words in preview.acting:
+        yield fact("skill", words, "$text-warning")
     if preview.hidden:
         yield fact("beware", f"{_invisible(preview.hidden)}, marked ⟨U+…⟩", "bold $text-error")
     yield from link_facts(preview.links, LINKS, 120)

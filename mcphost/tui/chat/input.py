@@ -157,7 +157,8 @@ class ChatInput(Vertical):
     """
     HELP = (
         "Write to the model. enter sends, ↑ recalls sent messages. /server:prompt name=value inserts a prompt, "
-        "@server:uri and @path attach something. Prompts are always shown before they are sent."
+        "/skill server:name a skill, @server:uri and @path attach something. Prompts and skills are always shown "
+        "before they are sent."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j", "newline", "new line", show=False, id="chat.newline", tooltip="Start a new line"),

@@ -170,7 +170,8 @@ class MessageItem(TranscriptItem):
         for each in self.message.attachments:
             whose = f"{show_line(each.server, 60)}:" if each.server else ""
             size = f"{size_text(each.size)}, about {each.tokens:,} tokens"
-            yield from plain_lines(f"@{whose}{show_line(each.name, 200)} · {size}{_note(each.note)}", part="label")
+            sign = "/skill " if each.skill else "@"
+            yield from plain_lines(f"{sign}{whose}{show_line(each.name, 200)} · {size}{_note(each.note)}", part="label")
         if self.message.text:
             yield from plain_lines(show(self.message.text, limit=MESSAGE_CHARACTERS, joiners=True))
 

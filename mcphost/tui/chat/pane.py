@@ -49,6 +49,7 @@ Write a message below and press enter. The model can use your servers' tools. Yo
 edit its arguments, or decline it and say why.
 
   /server:prompt   inserts a server's prompt
+  /skill s:name    has the model act on a server's skill
   @server:uri      attaches a resource, @path a file
   ctrl+g           preview of what would be sent, and its cost
   ctrl+t           tools the model may use, and their cost
@@ -453,7 +454,7 @@ def _heading(chat: Chat) -> str:
 
 
 def _as_typed(message: UserMessage) -> str:
-    lines = []
+    lines = [f"/skill {each.server}:{each.name}" for each in message.attachments if each.skill]
     for prompt in message.prompts[:1]:
         pairs = (f"{name}={shlex.quote(value)}" for name, value in prompt.arguments.items())
         lines.append(" ".join([f"/{prompt.server}:{prompt.prompt}", *pairs]))

@@ -47,6 +47,8 @@ class ChatFacts:
     attached: tuple[str, ...]
     instructions: tuple[str, ...]
     """Servers whose instructions are left out of requests to the model."""
+    acting: tuple[tuple[str, str], ...] = ()
+    """The skills that the model acts on, each with the reason why it can read no file of it."""
 
 
 def chat_facts(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:
@@ -67,6 +69,7 @@ def chat_facts(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> Ch
         chat.settings.folders,
         tuple(_attached(chat)),
         tuple(name for name in servers if chat.instructions(name) and not chat.told_instructions(name)),
+        tuple((each.words, each.problem) for each in chat.skills),
     )
 
 
@@ -115,11 +118,15 @@ class ChatLine(Widget):
         parts = [Content.styled(show_line(facts.model or "no model", 24), "bold $foreground")]
         if facts.outside:
             parts.append(Content.styled("▲ has read from outside", "$text-warning"))
+        if facts.acting:
+            words = ", ".join(f"{name}{' (no files)' * bool(problem)}" for name, problem in facts.acting)
+            parts.insert(1, Content.styled(f"acting on {words}", "$text-warning"))
         if facts.hold != "never":
             parts.append(Content(REVIEW_WORDS[facts.hold].removesuffix(" first")))
         parts.append(Content(f"{facts.tools} tools, {facts.tokens:,} tokens"))
         parts.append(Content(f"used {facts.used}"))
-        while len(parts) > 1 and Content(" · ").join(parts).cell_length > self.size.width:
+        least = 2 if facts.acting else 1
+        while len(parts) > least and Content(" · ").join(parts).cell_length > self.size.width:
             parts.pop()  # the top bar says what is used
         return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
 
@@ -159,6 +166,8 @@ def facts_of(facts: ChatFacts) -> Iterator[Fact]:
         yield fact(
             "caution", f"▲ It has read {facts.outside}: calls that write or reach outside ask again.", "$text-warning"
         )
+    for words, problem in facts.acting:
+        yield fact("acting on", f"{words}{': ' if problem else ''}{problem}", "$text-warning")
     yield Fact("review", Content.assemble(REVIEW_WORDS[facts.hold], (" · f9", "$foreground-muted")))
     words = f"{facts.tools}, about {facts.tokens:,} tokens in each request"
     yield Fact("tools", Content.assemble(words, (" · ctrl+t", "$foreground-muted")))

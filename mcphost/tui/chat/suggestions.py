@@ -1,4 +1,4 @@
-"""Suggestions for a message: prompts and their arguments, resources, files."""
+"""Suggestions for a message: prompts and their arguments, skills, resources, files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from mcphost.errors import UnknownName
+from mcphost.host.chat.attachments import SKILL
 from mcphost.host.host import Host
 from mcphost.protocol.display import size_text
 from mcphost.protocol.models.prompts import Prompt, PromptArgument, PromptRef
@@ -38,6 +39,10 @@ async def suggestions(host: Host, text: str, cursor: int) -> Sequence[Suggestion
 
 def _about(host: Host, candidate: str) -> str:
     """A description of a suggestion, in its server's words."""
+    if candidate == SKILL:
+        return "has the model act on a server's skill"
+    if not candidate.startswith(("/", "@")):
+        return _about_skill(host, *candidate.split(":", 1))
     server, _, name = candidate[1:].strip('"').partition(":")
     if candidate.startswith("@"):
         resource = host.catalog.resource(server, name)
@@ -48,6 +53,11 @@ def _about(host: Host, candidate: str) -> str:
         return ""
     names = " ".join(f"{each.name}={'' if each.required else '?'}" for each in prompt.arguments or ())
     return " · ".join(filter(None, [names, (prompt.description or prompt.label).strip().split("\n", 1)[0]]))
+
+
+def _about_skill(host: Host, server: str, name: str) -> str:
+    known = (each.skill for each in host.catalog.skills(server) if name in (each.skill.name, each.skill.uri))
+    return next((each.description.strip().split("\n", 1)[0] for each in known), "")
 
 
 def _prompt(host: Host, server: str, name: str) -> Prompt | None:

@@ -16,6 +16,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attachments import (
     AttachmentMention,
     PromptMention,
+    SkillMention,
     candidates,
     of_file,
     of_prompt,
@@ -54,6 +55,39 @@ def test_a_slash_names_a_prompt_of_a_known_server(written: str, wish: PromptMent
     assert (parsed.prompt, parsed.text) == (wish, rest)
 
 
+@pytest.mark.parametrize(
+    ("written", "skills", "rest"),
+    [
+        ("/skill a:tides", [SkillMention("a", "tides")], ""),
+        ("/skill a:tides when can\nwe berth?", [SkillMention("a", "tides")], "when can\nwe berth?"),
+        ("/skill  b:skill://x/SKILL.md\n\nhm", [SkillMention("b", "skill://x/SKILL.md")], "hm"),
+        ("/skill a:tides /skill a:pilots go", [SkillMention("a", "tides"), SkillMention("a", "pilots")], "go"),
+        ("/skills a:tides", [], "/skills a:tides"),
+        ("see /skill a:tides", [], "see /skill a:tides"),
+    ],
+)
+def test_a_skill_is_named_after_the_word_skill_and_a_blank(written: str, skills: list[SkillMention], rest: str) -> None:
+    parsed = parse(written, SERVERS)
+    assert (list(parsed.skills), parsed.text) == (skills, rest)
+
+
+@pytest.mark.parametrize("written", ["/skill", "/skill tides", "/skill a: now", "/skill :tides"])
+def test_a_skill_without_server_and_name_is_a_problem(written: str) -> None:
+    (named,) = parse(written, SERVERS).skills
+    assert named.problem == "write /skill server:name, with the name or the URI of a skill"
+
+
+def test_a_prompt_of_a_server_called_skill_stays_a_prompt() -> None:
+    parsed = parse("/skill:hello x=1", ["skill"])
+    assert (parsed.skills, parsed.prompt) == ((), PromptMention("skill", "hello", {"x": "1"}))
+
+
+def test_a_prompt_and_attachments_may_follow_a_skill() -> None:
+    parsed = parse("/skill a:tides\n/a:review\nsee @notes.txt", SERVERS)
+    assert (parsed.prompt, parsed.text) == (PromptMention("a", "review"), "see @notes.txt")
+    assert parsed.mentions == (AttachmentMention("", "notes.txt"),)
+
+
 @pytest.mark.parametrize(("written", "problem"), [("/a:x 'open", "no closing quotation"), ("/a:x word", "name=value")])
 def test_arguments_that_cannot_be_read_are_told(written: str, problem: str) -> None:
     wish = parse(written, SERVERS).prompt
@@ -77,10 +111,10 @@ def test_an_at_names_a_resource_or_a_file(written: str, found: list[AttachmentMe
     assert list(parse(written, SERVERS).mentions) == found
 
 
-@every(strategies.text('/@ab:"\n= \\', max_size=40))
+@every(strategies.text('/@abskil:"\n= \\', max_size=40))
 def test_no_message_is_beyond_reading(written: str) -> None:
     parsed = parse(written, SERVERS)
-    if parsed.prompt is None:
+    if parsed.prompt is None and not parsed.skills:
         assert parsed.text == written
     candidates(written, len(written), prompts=[("a", "x")], resources=[("a", "b c")])
 
@@ -89,16 +123,22 @@ def test_no_message_is_beyond_reading(written: str) -> None:
     ("typed", "found"),
     [
         ("/a:r", ("/a:review",)),
-        ("/", ("/a:review", "/files:hello")),
+        ("/", ("/a:review", "/files:hello", "/skill")),
         ("see @read", ("@a:memo:///readme",)),
         ("see @two", ('@"a:memo:///two words"',)),
         ("plain words", ()),
+        ("/sk", ("/skill",)),
+        ("/skill ", ("a:tides", "b:skill://x/SKILL.md")),
+        ("/skill tid", ("a:tides",)),
+        ("/skill a:tides /skill x/", ("b:skill://x/SKILL.md",)),
+        ("/skill a:tides when", ()),
     ],
 )
 def test_what_is_being_typed_can_be_completed(typed: str, found: tuple[str, ...]) -> None:
     known = {
         "prompts": [("a", "review"), ("files", "hello")],
         "resources": [("a", "memo:///readme"), ("a", "memo:///two words")],
+        "skills": [("a", "tides"), ("b", "skill://x/SKILL.md")],
     }
     assert candidates(typed, len(typed), **known).texts == found
 
@@ -207,7 +247,7 @@ async def test_a_preview_is_what_is_sent_part_by_part_with_what_it_costs(
             first = preview.pieces[0]
             assert (first.text, first.size, first.tokens) == ("review [('language', 'c')]", 26, 7)
             assert picture in preview.pieces[2].text
-            assert (preview.hidden, preview.has_prompt, preview.links) == (1, True, ("memo:///readme.md",))
+            assert (preview.hidden, preview.must_be_read, preview.links) == (1, True, ("memo:///readme.md",))
             await host.say(made.text, attachments=made.attachments, prompts=made.prompts)
             sent = "\n".join(message.text for message in host.model.requests[0].messages)
             assert all(piece.text.split("\n")[0] in sent for piece in preview.pieces)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from textual.app import App, ComposeResult
 
-from mcphost.tui.chat.side import ChatFacts, ChatLine
+from mcphost.tui.chat.side import ChatFacts, ChatLine, facts_of
 
 
 class LineApp(App[None]):
@@ -31,3 +33,23 @@ async def test_the_line_about_a_conversation_has_only_whole_parts(width: int, li
         shown.show_chat_facts(facts)
         await pilot.pause()
         assert shown.render().plain == line
+
+
+ACTING = (("tides of charts", ""), ("pilots of charts", "its entry changed"))
+
+
+async def test_the_line_names_the_skills_that_the_model_acts_on() -> None:
+    facts = ChatFacts("big", "", 24, 2006, (), False, 0, "0", "a skill", "never", False, (), (), ACTING)
+    app = LineApp()
+    async with app.run_test(size=(85, 5)) as pilot:
+        shown = app.query_one(ChatLine)
+        shown.show_chat_facts(facts)
+        await pilot.pause()
+        assert shown.render().plain == "big · acting on tides of charts, pilots of charts (no files)"
+        shown.show_chat_facts(replace(facts, acting=ACTING[:1]))
+        await pilot.pause()
+        assert (
+            shown.render().plain == "big · acting on tides of charts · ▲ has read from outside · 24 tools, 2,006 tokens"
+        )
+    rows = [str(each.value) for each in facts_of(facts) if each.label == "acting on"]
+    assert rows == ["tides of charts", "pilots of charts: its entry changed"]
