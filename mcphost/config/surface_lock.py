@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from mcphost.config.fields import ConfigTable, Several
 from mcphost.config.files import read_regular, text_of
 from mcphost.config.problems import TableValidator
 from mcphost.errors import ConfigError
+from mcphost.json_values import canonical
 from mcphost.redaction import safe_command
 
 LOCK_FILE: Final = "mcphost.lock"
@@ -30,7 +31,7 @@ _Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
 
 
 class LockedItem(ConfigTable):
-    """A tool, prompt, template or resource. Only ``definition`` decides; the rest says what changed."""
+    """A tool, prompt, template, resource or skill. Only ``definition`` decides; the rest says what changed."""
 
     definition: _Digest
     tokens: int | None = None
@@ -38,6 +39,8 @@ class LockedItem(ConfigTable):
     members: dict[str, str] = Field(default_factory=dict)
     arguments: dict[str, str] = Field(default_factory=dict)
     hints: dict[str, bool] = Field(default_factory=dict)
+    files: dict[str, str] | None = None
+    """The digests and sizes of a skill's files, by their paths; None if it gives none."""
 
 
 class LockedServer(ConfigTable):
@@ -55,6 +58,8 @@ class LockedServer(ConfigTable):
     prompts: dict[str, LockedItem] | None = None
     templates: dict[str, LockedItem] | None = None
     resources: dict[str, LockedItem] | None = None
+    skills: dict[str, LockedItem] | None = None
+    """Not written for a server that declares none."""
 
 
 class SurfaceLock(ConfigTable):
@@ -91,6 +96,12 @@ def policy_lock(path: Path) -> SurfaceLock:
 def writable(text: str) -> str:
     """The text as a file can hold it: halves of characters, which JSON can carry, as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def steady_skill(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a skill with its files in one order, which says nothing."""
+    files = entry.get("resources")
+    return {**entry, "resources": sorted(files, key=canonical)} if isinstance(files, list) else dict(entry)
 
 
 @lru_cache  # asked for at each call of a tool that is locked

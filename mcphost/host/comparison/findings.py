@@ -2,8 +2,10 @@
 
 | change | severity |
 |---|---|
-| a tool, prompt, resource or template is gone | breaking |
+| a tool, prompt, resource, template or skill is gone | breaking |
 | a new tool | review: it is new power |
+| a new skill, and new, gone or other files or frontmatter of one | review: it is text for models |
+| a skill gives no digests of its files any more / gives them now | breaking / note |
 | a new prompt, resource or template | note: a person chooses it |
 | arguments and results | see `mcphost.host.comparison.schema_changes` |
 | a claim of safety is gone (read-only, not destructive, idempotent, closed-world) | breaking |
@@ -29,7 +31,8 @@ from typing import Any, Final
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.schema_changes import SchemaChange, argument_changes, schema_changes
 from mcphost.host.comparison.severity import BREAKING, NOTE, REVIEW, ChangeSeverity
-from mcphost.host.comparison.surface import ERA_BOUND, HINTS, Surface, SurfaceItem, SurfaceItems
+from mcphost.host.comparison.skill_changes import moved_skills, skill_changes
+from mcphost.host.comparison.surface import ERA_BOUND, FRONTMATTER, HINTS, Surface, SurfaceItem, SurfaceItems
 from mcphost.json_values import as_dict, canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
@@ -60,8 +63,8 @@ NAME: Final = 80
 """Characters of a name in a sentence."""
 
 RULES: Final[Mapping[str, str]] = {
-    "item-removed": "A tool, prompt, resource or template is gone.",
-    "item-added": "A tool, prompt, resource or template is new.",
+    "item-removed": "A tool, prompt, resource, template or skill is gone.",
+    "item-added": "A tool, prompt, resource, template or skill is new.",
     "member-removed": "An argument, or a member of a result, is gone.",
     "member-added": "An optional argument, or a member of a result, is new.",
     "member-added-required": "A required argument is new.",
@@ -77,6 +80,8 @@ RULES: Final[Mapping[str, str]] = {
     "task": "The use of a tool as a task changed.",
     "words": "A text that people and models read changed.",
     "default": "The default of an argument changed.",
+    "file": "A file of a skill is new or gone, or has other bytes.",
+    "digests": "A skill gives the digests of its files, or no longer does.",
     "capability": "What the server declares to be able to do changed.",
     "identity": "The command or address of a server changed.",
     "server-name": "The name that a server gives itself changed.",
@@ -210,7 +215,7 @@ def _kind_findings(
 ) -> Iterator[SurfaceFinding]:
     gone = {name: item for name, item in before.items() if name not in after}
     new = {name: item for name, item in after.items() if name not in before}
-    likenesses = _likenesses(gone, new) if kind is CatalogKind.TOOLS else {}
+    likenesses = _likenesses_of(kind, gone, new)
     word = kind.value.removesuffix("s")
     for name, item in sorted({**before, **after}.items()):
         shown = show_line(name, NAME)
@@ -220,7 +225,7 @@ def _kind_findings(
             )
         elif name in new:
             like = f"; it looks like {show_line(likenesses[name], NAME)}, which is gone" if name in likenesses else ""
-            severity = REVIEW if kind is CatalogKind.TOOLS else NOTE
+            severity = REVIEW if kind in (CatalogKind.TOOLS, CatalogKind.SKILLS) else NOTE
             words = f"{shown}: a new {word}{like}"
             yield SurfaceFinding(severity, "item-added", kind, name, "", words, None, after[name].definition)
         elif before[name].digest != after[name].digest:
@@ -229,10 +234,16 @@ def _kind_findings(
                 yield SurfaceFinding(each.severity, each.rule, kind, name, each.field, words, each.before, each.after)
 
 
-def _likenesses(gone: SurfaceItems, new: SurfaceItems) -> dict[str, str]:
-    """The tools that are gone, by the names of new ones that look like them."""
+def _likenesses_of(kind: CatalogKind, gone: SurfaceItems, new: SurfaceItems) -> dict[str, str]:
+    """The items that are gone, by the names of new ones that look like them."""
     if len(gone) > COMPARED or len(new) > COMPARED:
         return {}
+    if kind is CatalogKind.SKILLS:
+        return moved_skills(gone, new)
+    return _likenesses(gone, new) if kind is CatalogKind.TOOLS else {}
+
+
+def _likenesses(gone: SurfaceItems, new: SurfaceItems) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, item in new.items():
         best = max(((_likeness(item, old), old.name) for old in gone.values()), default=(0.0, ""))
@@ -266,7 +277,12 @@ def _item_changes(kind: CatalogKind, before: SurfaceItem, after: SurfaceItem, ac
         differing.remove("execution")
         if not differing:
             return []
-    changes = [change for name in differing for change in _member_changes(kind, name, before, after)]
+    if kind is CatalogKind.SKILLS:
+        changes = skill_changes(before, after)
+        differing = [name for name in differing if name != "resources" and not name.startswith(FRONTMATTER)]
+    else:
+        changes = []
+    changes += [change for name in differing for change in _member_changes(kind, name, before, after)]
     if changes:
         return changes
     if _full(before, after) and _orderless(before.definition) == _orderless(after.definition):

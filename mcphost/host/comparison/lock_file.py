@@ -13,7 +13,7 @@ from mcphost.config.state import replace_file
 from mcphost.config.surface_lock import LOCK_BYTES, LockedItem, LockedServer, SurfaceLock, lock_text, read_lock
 from mcphost.errors import ConfigError
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.comparison.surface import Surface, SurfaceItem, SurfaceItems, text_digest
+from mcphost.host.comparison.surface import SKILLS_PATH, Surface, SurfaceItem, SurfaceItems, text_digest
 from mcphost.json_values import as_dict
 from mcphost.protocol.models.base import digest_of
 from mcphost.providers.base import estimate_tokens
@@ -24,6 +24,7 @@ TABLES: Final = {
     CatalogKind.PROMPTS: "prompts",
     CatalogKind.TEMPLATES: "templates",
     CatalogKind.RESOURCES: "resources",
+    CatalogKind.SKILLS: "skills",
 }
 """The tables of a locked server."""
 
@@ -80,6 +81,9 @@ def surface_of_lock(server: str, locked: LockedServer, full: Mapping[str, Any] =
         if items is not None:
             whole = as_dict(full.get(table))
             kinds[kind] = {name: _item(kind, name, each, whole.get(name)) for name, each in items.items()}
+    capabilities = {found[1]: found[2] or "" for found in map(_VALUED.fullmatch, locked.capabilities) if found}
+    if SKILLS_PATH not in capabilities:
+        kinds.setdefault(CatalogKind.SKILLS, {})
     instructions = full.get("instructions") if locked.instructions else ""
     known = isinstance(instructions, str) and text_digest(instructions) == locked.instructions
     return Surface(
@@ -89,7 +93,7 @@ def surface_of_lock(server: str, locked: LockedServer, full: Mapping[str, Any] =
         locked.name,
         locked.server_version,
         locked.revision,
-        {found[1]: found[2] or "" for found in map(_VALUED.fullmatch, locked.capabilities) if found},
+        capabilities,
         instructions if known else None,
         locked.instructions,
         kinds,
@@ -99,15 +103,14 @@ def surface_of_lock(server: str, locked: LockedServer, full: Mapping[str, Any] =
 def _item(kind: CatalogKind, name: str, locked: LockedItem, definition: object) -> SurfaceItem:
     if isinstance(definition, dict) and digest_of(definition) == locked.definition:
         return SurfaceItem.of(kind, definition)
-    return SurfaceItem(name, locked.definition, locked.members, locked.arguments, locked.hints)
+    return SurfaceItem(name, locked.definition, locked.members, locked.arguments, locked.hints, files=locked.files)
 
 
 def locked_server(surface: Surface, mask: Mask, *, resources: bool) -> LockedServer:
     """The part of a surface that a lock keeps; resources only if that is wanted, since many servers change them."""
     tables: dict[str, Any] = {}
-    for kind, items in surface.kinds.items():
-        if kind in TABLES and (kind is not CatalogKind.RESOURCES or resources):
-            tables[TABLES[kind]] = {mask(name): _locked_item(kind, item, mask) for name, item in items.items()}
+    for kind, items in _kept(surface, resources=resources):
+        tables[TABLES[kind]] = {mask(name): _locked_item(kind, item, mask) for name, item in items.items()}
     capabilities = (path + (f" = {value}" if value else "") for path, value in surface.capabilities.items())
     return LockedServer(
         identity=mask(surface.identity),
@@ -118,6 +121,13 @@ def locked_server(surface: Surface, mask: Mask, *, resources: bool) -> LockedSer
         capabilities=tuple(map(mask, capabilities)),
         **tables,
     )
+
+
+def _kept(surface: Surface, *, resources: bool) -> Iterator[tuple[CatalogKind, SurfaceItems]]:
+    for kind, items in surface.kinds.items():
+        undeclared = kind is CatalogKind.SKILLS and not items and SKILLS_PATH not in surface.capabilities
+        if not undeclared and (kind is not CatalogKind.RESOURCES or resources):
+            yield kind, items
 
 
 def _locked_item(kind: CatalogKind, item: SurfaceItem, mask: Mask) -> LockedItem:
@@ -131,15 +141,15 @@ def _locked_item(kind: CatalogKind, item: SurfaceItem, mask: Mask) -> LockedItem
         members={mask(name): digest for name, digest in item.members.items()},
         arguments={mask(name): mask(words) for name, words in item.arguments.items()},
         hints=dict(item.hints),
+        files=None if item.files is None else {mask(path): mask(words) for path, words in item.files.items()},
     )
 
 
 def full_server(surface: Surface, mask: Mask, *, resources: bool) -> dict[str, Any]:
     """The whole definitions of a surface. One that holds a secret is left out."""
     tables: dict[str, Any] = {}
-    for kind, items in surface.kinds.items():
-        if kind in TABLES and (kind is not CatalogKind.RESOURCES or resources):
-            tables[TABLES[kind]] = dict(_whole(items, mask))
+    for kind, items in _kept(surface, resources=resources):
+        tables[TABLES[kind]] = dict(_whole(items, mask))
     if surface.instructions and mask(surface.instructions) == surface.instructions:
         tables["instructions"] = surface.instructions
     return tables

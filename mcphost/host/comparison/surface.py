@@ -7,12 +7,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.config.surface_lock import safe_identity, writable
+from mcphost.config.surface_lock import safe_identity, steady_skill, writable
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.schema_changes import arguments_of
 from mcphost.json_values import as_dict, as_list, as_text, canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import find_revision
 from mcphost.protocol.models.base import digest_of, without_volatile
 from mcphost.redaction import Mask, masked_value, redacted
@@ -34,6 +34,12 @@ LISTED_BY: Final = {
     CatalogKind.SKILLS: "skills/list",
 }
 
+FRONTMATTER: Final = "frontmatter."
+"""Before the names of a skill's fields among its members."""
+
+SKILLS_PATH: Final = f"extensions.{SKILLS_EXTENSION}"
+"""The capability of servers with skills; one without it has none."""
+
 _MAY_BE_EMPTY: Final = ("extensions", "experimental")
 """Capabilities that are lists of others."""
 
@@ -46,33 +52,38 @@ _MEMBER_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class SurfaceItem:
-    """A tool, prompt, resource or template. A lock knows all but its ``definition``, which is None then."""
+    """A tool, prompt, resource, template or skill. A lock knows all but its ``definition``, which is None then."""
 
     name: str
     digest: str
     members: Mapping[str, str]
-    """A short hash of each member but the name."""
+    """A short hash of each member but the name; of a skill's frontmatter, of each of its fields."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """See `arguments_of`."""
     hints: Mapping[str, bool] = field(default_factory=dict)
     """The claims in the annotations of a tool."""
     definition: Mapping[str, Any] | None = None
+    files: Mapping[str, str] | None = None
+    """The digests and sizes of a skill's files, by their paths; None if it gives none."""
 
     @classmethod
     def of(cls, kind: CatalogKind, definition: Mapping[str, Any]) -> SurfaceItem:
         """The item with this definition."""
         key = KEYS.get(kind, "name")
         steady = without_volatile(definition)
-        others = ((member, value) for member, value in steady.items() if member != key)
+        if kind is CatalogKind.SKILLS:
+            steady = steady_skill(steady)
+        others = ((member, value) for member, value in _members(kind, steady) if member != key)
         members = {writable(member): hash_of(value)[:_MEMBER_DIGITS] for member, value in others}
         annotations = as_dict(definition.get("annotations"))
         return cls(
             writable(as_text(definition.get(key))),
-            digest_of(definition),
+            digest_of(steady),
             members,
             _arguments(kind, definition),
             {name: annotations[name] for name in HINTS if isinstance(annotations.get(name), bool)},
             steady,
+            _files(steady) if kind is CatalogKind.SKILLS else None,
         )
 
 
@@ -117,10 +128,13 @@ def surface(
     revision: str = "",
 ) -> Surface:
     """The surface with these parts, as they came."""
-    kinds = {
+    kinds: dict[CatalogKind, SurfaceItems] = {
         kind: {item.name: item for item in (SurfaceItem.of(kind, each) for each in definitions)}
         for kind, definitions in offered.items()
     }
+    paths = capability_paths(capabilities)
+    if SKILLS_PATH not in paths:
+        kinds.setdefault(CatalogKind.SKILLS, {})
     return Surface(
         label,
         entry,
@@ -128,7 +142,7 @@ def surface(
         as_text(server_info.get("name")),
         as_text(server_info.get("version")),
         revision,
-        capability_paths(capabilities),
+        paths,
         instructions,
         text_digest(instructions),
         kinds,
@@ -219,6 +233,26 @@ def text_digest(text: str) -> str:
 def hash_of(value: Any) -> str:
     """The SHA-256 (hex) of a JSON value, whatever the order of members."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def _members(kind: CatalogKind, definition: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in definition.items():
+        if kind is CatalogKind.SKILLS and name == "frontmatter" and isinstance(value, dict):
+            yield from ((f"{FRONTMATTER}{field}", each) for field, each in value.items())
+        else:
+            yield name, value
+
+
+def _files(skill: Mapping[str, Any]) -> dict[str, str] | None:
+    resources, folder = skill.get("resources"), as_text(skill.get("uri")).rpartition("/")[0]
+    if not isinstance(resources, list):
+        return None
+    return {
+        writable(as_text(each.get("uri")).removeprefix(f"{folder}/")): writable(
+            f"{as_text(each.get('digest'))}, {canonical(each.get('size'))} bytes"
+        )
+        for each in dicts_in(resources)
+    }
 
 
 def _arguments(kind: CatalogKind, definition: Mapping[str, Any]) -> dict[str, str]:

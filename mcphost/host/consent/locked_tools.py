@@ -1,4 +1,4 @@
-"""The lock of ``[policy]``: which tools are not what it says. It only narrows, and allows nothing."""
+"""The lock of ``[policy]``: which tools and skills are not what it says. It only narrows, and allows nothing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcphost.config import ComparedServer, Config, entry_of
+from mcphost.protocol.models.base import digest_of
 from mcphost.protocol.models.tools import Tool
 
 if TYPE_CHECKING:
     from mcphost.config.surface_lock import LockedServer
+    from mcphost.protocol.models.skills import Skill
 
 
 def lock_name(config: Config) -> str:
@@ -25,7 +27,7 @@ def locked_entry(config: Config, server: str) -> LockedServer | None:
 
 
 def unlocked_server(config: Config, server: str, identity: str) -> str:
-    """Why none of a server's tools is as in the lock, as a clause; empty if some may be, or without a lock."""
+    """Why none of a server's items is as in the lock, as a clause; empty if some may be, or without a lock."""
     if config.policy.locked is None:
         return ""
     locked = locked_entry(config, server)
@@ -51,13 +53,29 @@ def unlocked(config: Config, server: str, identity: str, tool: Tool) -> str:
     return "" if known.definition == tool.digest else f"this tool is not the one in {lock_name(config)}"
 
 
+def unlocked_skill(config: Config, server: str, identity: str, skill: Skill) -> str:
+    """As `unlocked`, for a skill: its frontmatter and the digests of its files. No file is read for it."""
+    if config.policy.locked is None:
+        return ""
+    if why := unlocked_server(config, server, identity):
+        return why
+    from mcphost.config.surface_lock import steady_skill  # late: few policies have a lock
+
+    locked = locked_entry(config, server)
+    known = None if locked is None else (locked.skills or {}).get(skill.uri)
+    if known is None:
+        return f"{lock_name(config)} does not have this skill"
+    same = known.definition == digest_of(steady_skill(skill.definition()))
+    return "" if same else f"this skill is not the one in {lock_name(config)}"
+
+
 def _entry(config: Config, server: str) -> str:
     settings = config.servers.get(server)
     return (isinstance(settings, ComparedServer) and settings.entry) or entry_of(server)
 
 
 class LockStatus(NamedTuple):
-    """The comparison of a server's tools with the lock."""
+    """The comparison of a server's tools and skills with the lock."""
 
     lock: str
     """The name of its file."""
@@ -65,15 +83,20 @@ class LockStatus(NamedTuple):
     """The number of tools that are not as in it, which no model and no agent is offered."""
     why: str
     """Why that is all of them; empty if it is not."""
+    skills: int = 0
+    """The number of skills that are not as in it, which are not loaded."""
 
     @property
     def as_locked(self) -> bool:
-        return not (self.differing or self.why)
+        return not (self.differing or self.why or self.skills)
 
 
-def lock_status(config: Config, server: str, identity: str, tools: Iterable[Tool]) -> LockStatus | None:
-    """Compare the tools of a server with the lock; None without a lock."""
+def lock_status(
+    config: Config, server: str, identity: str, tools: Iterable[Tool], skills: Iterable[Skill] = ()
+) -> LockStatus | None:
+    """Compare the tools and skills of a server with the lock; None without a lock."""
     if config.policy.locked is None:
         return None
     differing = sum(bool(unlocked(config, server, identity, tool)) for tool in tools)
-    return LockStatus(lock_name(config), differing, unlocked_server(config, server, identity))
+    changed = sum(bool(unlocked_skill(config, server, identity, skill)) for skill in skills)
+    return LockStatus(lock_name(config), differing, unlocked_server(config, server, identity), changed)

@@ -16,6 +16,7 @@ from mcphost.config import Config, entry_of, rule_matches
 from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.approvals import Lifetime, oldest_for
+from mcphost.host.consent.locked_tools import unlocked_skill
 from mcphost.host.consent.questions import Answer, Approver, SkillQuestion
 from mcphost.host.consent.skill_approvals import ApprovedSkill, SkillApproval, SkillState
 from mcphost.host.reporting import Reporting
@@ -50,7 +51,7 @@ class SkillConsent:
         """
         await self._store.refresh()
         approval = self._with_text(server, identity, skill, self.status_of(server, identity, skill), text_of)
-        answer, rule = self._by_policy(server, skill, approval)
+        answer, rule = self._by_policy(server, identity, skill, approval)
         if answer is None:
             answer = await self._ask(SkillQuestion(server, skill, identity, approval, origin, rule))
         record = {"event": "decision", "server": server, "sent_to": identity, "skill": skill.uri, "asked_by": origin}
@@ -94,9 +95,13 @@ class SkillConsent:
             if name == server:
                 asking.cancel()
 
-    def _by_policy(self, server: str, skill: Skill, approval: SkillApproval) -> tuple[Answer | None, str]:
+    def _by_policy(
+        self, server: str, identity: str, skill: Skill, approval: SkillApproval
+    ) -> tuple[Answer | None, str]:
         """The answer without asking, else None; and the rule."""
         policy, entry = self._config().policy, entry_of(server)
+        if why := unlocked_skill(self._config(), server, identity, skill):
+            return Answer(allow=False, reason=why, by="policy"), why
         for rule in policy.deny:
             if rule_matches(rule, entry, skill.name):
                 words = f"policy.deny has {rule!r}"

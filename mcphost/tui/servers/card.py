@@ -98,7 +98,10 @@ def questions_of(host: Host, server: str) -> ServerQuestions:
     rule = sampling_policy(host.config, server) if settings and settings.capabilities.sampling else None
     waiting, sampling_usage = host.pending_requests.waiting(server), host.sampling.usage(server)
     connection = host.servers[server]
-    lock = lock_status(host.config, server, connection.config.identity, connection.tools) if connection.ready else None
+    skills = (each.skill for each in host.catalog.skills(server))
+    lock = None
+    if connection.ready:
+        lock = lock_status(host.config, server, connection.config.identity, connection.tools, skills)
     return ServerQuestions(
         host.pending_requests.muted(server),
         waiting,
@@ -138,9 +141,10 @@ def lock_fact(status: LockStatus) -> Fact:
         return fact(
             "lock", f"▲ {show_line(status.why, 120)}: its tools are not offered. K compares", "bold $text-warning"
         )
-    which = "1 tool differs" if status.differing == 1 else f"{status.differing} tools differ"
-    it = "is" if status.differing == 1 else "are"
-    return fact("lock", f"▲ {which} from {file} and {it} not offered. K compares", "bold $text-warning")
+    counts = ((status.differing, "tool"), (status.skills, "skill"))
+    which = " and ".join(f"{count} {word if count == 1 else f'{word}s'}" for count, word in counts if count)
+    differ, are = ("differs", "is") if status.differing + status.skills == 1 else ("differ", "are")
+    return fact("lock", f"▲ {which} {differ} from {file} and {are} not offered. K compares", "bold $text-warning")
 
 
 def model_facts(questions: ServerQuestions) -> Iterator[Fact]:
