@@ -21,6 +21,7 @@ import pytest
 from mcphost.cli.between import fast_options
 from mcphost.cli.commands.tap import name_of
 from mcphost.cli.parser import parse
+from mcphost.host.recordings.reading import read_recording
 from mcphost.shim import BACKLOG, COPY, PIECE, CopiedLine, LineCutter, Observer, Outlet, Shim, options_of, write_all
 from tests.conftest import SERVERS, Until
 
@@ -106,6 +107,21 @@ def test_bytes_pass_unchanged_and_leave_a_private_file(tmp_path: Path) -> None:
     assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(HOSTILE).digest()
     (spool,) = (tmp_path / "taps").iterdir()
     assert spool.stat().st_mode & 0o777 == 0o600
+
+
+def test_skills_pass_a_tap_unchanged_and_are_recorded(tmp_path: Path) -> None:
+    command = (sys.executable, "-S", "-E", str(SERVERS / "skills.py"))
+    asked = [
+        *SESSION[:2],
+        {"jsonrpc": "2.0", "id": 2, "method": "skills/list", "params": {}},
+        {"jsonrpc": "2.0", "id": 3, "method": "skills/get", "params": {"uri": "skill://tides/SKILL.md"}},
+    ]
+    sent = b"".join(json.dumps(each).encode() + b"\n" for each in asked)
+    direct = subprocess.run(command, input=sent, capture_output=True, timeout=60, check=True)
+    assert tapped(tmp_path, *command, sent=sent).stdout == direct.stdout
+    (spool,) = (tmp_path / "taps").iterdir()
+    (session,) = read_recording(spool).sessions
+    assert [exchange.method for exchange in session.exchanges] == ["initialize", "skills/list", "skills/get"]
 
 
 def test_a_record_that_cannot_be_written_is_explained_once(tmp_path: Path) -> None:

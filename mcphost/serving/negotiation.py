@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mcphost.json_values import as_dict
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import (
     ASKS_FOR,
     META_PREFIX,
@@ -65,6 +65,10 @@ class ServerIntroduction(NamedTuple):
     def under(self, revision: Revision) -> dict[str, Any]:
         """The members that the results of ``initialize`` and ``server/discover`` share."""
         capabilities = {name: each for name, each in self.capabilities.items() if _may_declare(name, revision)}
+        # The handshake revisions have no such field, but clients that know skills look for it there.
+        skills = as_dict(self.capabilities.get("extensions")).get(SKILLS_EXTENSION)
+        if not revision.modern and isinstance(skills, dict):
+            capabilities["extensions"] = {SKILLS_EXTENSION: skills}
         members: dict[str, Any] = {"capabilities": capabilities}
         return members | ({"instructions": self.instructions} if self.instructions else {})
 

@@ -50,6 +50,9 @@ CACHEABLE: Final = frozenset(
         "resources/list",
         "resources/templates/list",
         "resources/read",
+        "resources/directory/read",
+        "skills/list",
+        "skills/get",
     }
 )
 """Requests whose modern results say how long they are fresh."""

@@ -297,7 +297,9 @@ class SkillServer:
 
     def paged(self, kind: str, items: list[Any], params: Message) -> Message:
         """One page of ``items``; a cursor is the number of those before it."""
-        start = int(params.get("cursor") or 0)
+        if not (cursor := str(params.get("cursor") or 0)).isdecimal():
+            raise RefusedError(INVALID_PARAMS, "No such cursor")
+        start = int(cursor)
         end = start + self.page
         return {kind: items[start:end]} | ({"nextCursor": str(end)} if end < len(items) else {})
 

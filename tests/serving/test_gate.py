@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from mcphost.serving.gate import (
     Withdraw,
 )
 from mcphost.serving.ports import GateDecision
+from tests.conftest import SERVERS
 from tests.serving.gate_rig import (
     ECHO,
     META,
@@ -37,6 +39,10 @@ from tests.serving.gate_rig import (
     result,
     text_result,
 )
+
+sys.path.insert(0, str(SERVERS))  # the scripts there import each other by bare names
+
+from skills import SkillServer
 
 OTHER = {"name": "other", "inputSchema": {"type": "object"}}
 CHANGED = notification("notifications/tools/list_changed")
@@ -89,6 +95,20 @@ def test_a_message_of_the_server_passes_as_it_was_written(passing: bytes) -> Non
     rig.agent(request(1, "resources/read"))
     rig.server(passing)
     assert (b"".join(rig.to_agent), rig.facts) == (passing, [])
+
+
+@pytest.mark.parametrize("meta", [{}, {"_meta": modern_meta()}], ids=["legacy", "modern"])
+def test_skills_pass_as_they_were_written(meta: dict[str, Any]) -> None:
+    rig, server = Rig(), SkillServer()
+    uri = {"uri": "skill://tides/SKILL.md"}
+    wanted = {"skills/list": {}, "skills/get": uri, "resources/directory/read": uri, "resources/read": uri}
+    for number, (method, params) in enumerate(wanted.items()):
+        asked = request(number, method, **params, **meta)
+        answer = json.dumps(server.answer(asked), separators=(" , ", " : ")).encode() + b"\n"
+        rig.agent(asked)
+        rig.server(answer)
+        assert (rig.server_got[-1], rig.to_agent[-1]) == (asked, answer)
+    assert not rig.asked
 
 
 def test_an_answer_of_the_agent_passes_to_the_server() -> None:

@@ -18,12 +18,19 @@ VOLATILE: Final = frozenset({
 })  # fmt: skip
 """Params that differ from client to client, or from session to session."""
 
-_SUBJECTS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", "completion/complete": "ref"}
+_SUBJECTS: Final = {
+    "tools/call": "name", "prompts/get": "name", "resources/read": "uri", "completion/complete": "ref",
+    "skills/get": "uri", "resources/directory/read": "uri",
+}  # fmt: skip
 """By method, the member of the params that names the tool, prompt or resource."""
+
+_PAGED: Final = frozenset({"resources/directory/read"})
+"""Requests with pages that are matched one by one, so that the cursor of each counts."""
 
 _ARGUMENTS: Final = frozenset({"arguments", "argument", "context"})
 _NOUNS: Final = {
     "tools/call": "call", "prompts/get": "prompt", "resources/read": "read", "completion/complete": "completion",
+    "skills/get": "skill", "resources/directory/read": "folder",
 }  # fmt: skip
 
 COMPARED: Final = 500
@@ -109,9 +116,10 @@ class ExchangeIndex:
 
     def _compared(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The params that are compared."""
-        kept = {name: value for name, value in params.items() if name not in VOLATILE}
+        volatile = VOLATILE - {"cursor"} if method in _PAGED else VOLATILE
+        kept = {name: value for name, value in params.items() if name not in volatile}
         if self._matching == "arguments":
-            own = {_SUBJECTS.get(method, ""), *_ARGUMENTS}
+            own = {_SUBJECTS.get(method, ""), *_ARGUMENTS, *(() if method not in _PAGED else ("cursor",))}
             kept = {name: value for name, value in kept.items() if name in own}
         if not kept.get("arguments", True):  # absent, null and empty mean the same
             del kept["arguments"]

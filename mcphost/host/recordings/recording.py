@@ -17,6 +17,7 @@ LISTED: Final = {
     "prompts/list": "prompts",
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
+    "skills/list": "skills",
 }
 """The methods that list, and the member that holds the items of a page."""
 

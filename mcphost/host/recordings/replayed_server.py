@@ -20,7 +20,7 @@ from mcphost.host.recordings.recording import (
 )
 from mcphost.json_values import as_dict, as_text, texts_in
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.json_paths import JsonPath
 from mcphost.protocol.lifecycle.revisions import (
     NEEDED_CAPABILITY,
@@ -37,8 +37,24 @@ from mcphost.serving.subscriptions import URIS
 if TYPE_CHECKING:
     from mcphost.serving.http_listener import HttpContent
 
-PLAYED: Final = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
+PLAYED: Final = frozenset(
+    {
+        "tools/call",
+        "resources/read",
+        "prompts/get",
+        "completion/complete",
+        "skills/get",
+        "resources/directory/read",
+    }
+)
 """Requests that the exchanges themselves answer."""
+
+_SHOWN_SETTINGS: Final[Mapping[str, Json]] = {
+    "skills/list": {},
+    "skills/get": {},
+    "resources/directory/read": {"directoryRead": True},
+}
+"""The settings of the extension for skills that an answer shows."""
 
 _LISTEN: Final = "subscriptions/listen"
 _SUBSCRIBE: Final = "resources/subscribe"
@@ -142,6 +158,10 @@ class ReplayedServer:
             name, _, part = NEEDED_CAPABILITY.get(exchange.method, "").partition(".")
             if name and name != "tasks" and exchange.result is not None:
                 offered[name] = as_dict(offered.get(name)) | ({part: True} if part else {})
+            if exchange.method in _SHOWN_SETTINGS and exchange.result is not None:
+                extensions = as_dict(offered.get("extensions"))
+                settings = as_dict(extensions.get(SKILLS_EXTENSION)) | _SHOWN_SETTINGS[exchange.method]
+                offered["extensions"] = {**extensions, SKILLS_EXTENSION: settings}
         return offered
 
     def _anchored(self, notices: Sequence[RecordedNotice]) -> dict[int, list[RecordedNotice]]:

@@ -37,7 +37,13 @@ _TRACEPARENT: Final = re.compile(
 )
 _HAS_REMOTE: Final = 0x100
 _REMOTE: Final = 0x200
-_WITH_URI: Final = ("resources/read", "resources/subscribe", "resources/unsubscribe")
+_WITH_URI: Final = (
+    "resources/read",
+    "resources/directory/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "skills/get",
+)
 
 
 def otlp_of(recording: Recording) -> dict[str, Any]:

@@ -24,7 +24,14 @@ from mcphost.protocol.display import duration_text, show_line, show_name
 from mcphost.protocol.lifecycle.capabilities import modes_of
 from mcphost.redaction import Mask
 
-REQUESTS: Final = ("tools/call", "resources/read", "prompts/get", "completion/complete")
+REQUESTS: Final = (
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+    "completion/complete",
+    "skills/get",
+    "resources/directory/read",
+)
 """The methods that are cases, beside those that list."""
 
 TEXT: Final = 1_000_000
@@ -92,6 +99,8 @@ class RecordedCase(NamedTuple):
             return "the recording holds no answer"
         if masked := masked_paths(without_request_envelope(params)):
             return f"a secret was taken out of its {show_line(masked[0], 80)}"
+        if "cursor" in params:
+            return "it asks for a page by a cursor of its session"
         if exchange.method == "tools/call" and not as_text(params.get("name")):
             return "it names no tool"
         return ""
