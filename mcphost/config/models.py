@@ -183,7 +183,7 @@ class ServeConfig(ConfigTable):
     without_screen: Literal["run", "refuse"] = "run"
     """Without a screen, ``mcphost serve`` follows the rules and saved approvals (run), or offers nothing (refuse)."""
     drift: Literal["offer", "hold"] = "offer"
-    """A tool whose definition changed; offer: agents get it at once; hold: they get it once you looked at it."""
+    """A tool or skill that changed; offer: agents get it at once; hold: they get it once you looked at it."""
     answer_within: Seconds | None = None
     """Seconds after which an agent hears that its call is not decided yet; absent: shortly before its own limit."""
     max_result: Count | None = None

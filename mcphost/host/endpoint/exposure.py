@@ -11,8 +11,10 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.names import ExposedNames, ExposedUris, aliases
 from mcphost.json_values import as_dict
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import DIRECTORY_READ, missing_capability
 from mcphost.protocol.models.prompts import Prompt
+from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.models.tools import Tool
 
 Json = dict[str, Any]
@@ -27,7 +29,8 @@ _NAMED: Final = (CatalogKind.TOOLS, CatalogKind.PROMPTS)
 class Exposure:
     """The items of these entries, each with its running server, as they are known now.
 
-    ``shows`` says which tools are among them; ``reserved`` are names that none of them gets.
+    ``shows`` says which tools are among them, and ``withheld`` why a skill is not, as a clause; ``reserved`` are names
+    that none of them gets.
     """
 
     def __init__(
@@ -36,9 +39,11 @@ class Exposure:
         servers: Mapping[str, str],
         known: KnownServers,
         shows: Callable[[str, Tool], bool],
+        withheld: Callable[[str, Skill], str],
         reserved: Collection[str] = frozenset(),
     ) -> None:
         self._servers, self._known, self._shows, self._reserved = servers, known, shows, reserved
+        self._config, self._withheld = config, withheld
         self._aliases = aliases({entry: config.servers[entry].alias for entry in servers})
 
     def tool(self, exposed: str) -> tuple[str, Tool] | None:
@@ -53,6 +58,18 @@ class Exposure:
         """The definitions of a kind, each with its entry; as the servers wrote them but for names."""
         return self._definitions[kind]
 
+    def serves(self, entry: str, method: str) -> bool:
+        """True if the server of this entry has a method of skills."""
+        known = self._known.get(self._servers.get(entry, entry))
+        if SKILLS_EXTENSION not in self._config.servers[entry].capabilities.extensions:
+            return False
+        return known is not None and missing_capability(method, known.capabilities, known.revision) is None
+
+    @cached_property
+    def withheld_skills(self) -> Sequence[tuple[str, Skill, str]]:
+        """The skills that the agent does not get, each with its entry and the reason, as a clause."""
+        return [(entry, skill, why) for entry, skill, why in self._judged_skills if why]
+
     @cached_property
     def capabilities(self) -> Json:
         """The capabilities that are kept: those of the servers. One that was never ready may have all lists."""
@@ -62,8 +79,13 @@ class Exposure:
         if any(as_dict(each.get("resources")).get("subscribe") for each in declared):
             offered["resources"]["subscribe"] = True
         offered |= {name: {} for name in ("logging", "completions") if any(name in each for each in declared)}
-        if "tools" in offered:
-            offered["extensions"] = {TASKS_EXTENSION: {}}
+        extensions: Json = {TASKS_EXTENSION: {}} if "tools" in offered else {}
+        if any(self.serves(entry, "skills/list") for entry in self._servers):
+            folders = any(self.serves(entry, "resources/directory/read") for entry in self._servers)
+            extensions[SKILLS_EXTENSION] = {DIRECTORY_READ: True} if folders else {}
+            offered.setdefault("resources", {"listChanged": True})  # by which their files are read
+        if extensions:
+            offered["extensions"] = extensions
         if any("tasks" in each for each in declared):
             offered["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
         return offered
@@ -81,7 +103,12 @@ class Exposure:
     def uris(self) -> ExposedUris:
         resources = [(entry, item.uri) for entry, item in self._all(CatalogKind.RESOURCES)]
         templates = [(entry, item.uri_template) for entry, item in self._all(CatalogKind.TEMPLATES)]
-        return ExposedUris(self._servers, resources, templates)
+        skill_files = [
+            (entry, uri)
+            for entry, skill in self._all(CatalogKind.SKILLS)
+            for uri in (skill.uri, *(file.uri for file in skill.files))
+        ]
+        return ExposedUris(self._servers, resources, templates, skill_files)
 
     @cached_property
     def _names(self) -> Mapping[CatalogKind, ExposedNames]:
@@ -96,19 +123,28 @@ class Exposure:
 
     @cached_property
     def _definitions(self) -> Mapping[CatalogKind, Sequence[tuple[str, Json]]]:
-        named = {
+        named: dict[CatalogKind, Sequence[tuple[str, Json]]] = {
             kind: [
                 (entry, {**self.uris.in_definition(entry, item.definition()), "name": exposed})
                 for exposed, (entry, item) in self._found[kind].items()
             ]
             for kind in _NAMED
         }
-        others = {
+        others: dict[CatalogKind, Sequence[tuple[str, Json]]] = {
             kind: [(entry, dict(self.uris.in_definition(entry, item.definition()))) for entry, item in self._all(kind)]
             for kind in CatalogKind
-            if kind not in _NAMED
+            if kind not in (*_NAMED, CatalogKind.SKILLS)
         }
-        return named | others
+        skills = [
+            (entry, self.uris.in_skill(entry, skill.definition()))
+            for entry, skill, why in self._judged_skills
+            if not why
+        ]
+        return {**named, **others, CatalogKind.SKILLS: skills}
+
+    @cached_property
+    def _judged_skills(self) -> Sequence[tuple[str, Skill, str]]:
+        return [(entry, skill, self._withheld(entry, skill)) for entry, skill in self._all(CatalogKind.SKILLS)]
 
     def _exposed(self, kind: CatalogKind) -> Iterable[tuple[str, tuple[str, Any]]]:
         for entry, item in self._all(kind):

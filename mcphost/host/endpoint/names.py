@@ -30,8 +30,10 @@ _SEPARATOR: Final = "__"
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
 _SCHEME_PART: Final = re.compile(r"[a-z0-9.-]+")
 _PREFIXED: Final = re.compile(
-    r"(?:(?P<kept>ui|skill)://mcphost\+(?P<host>[a-z0-9.-]+)/|mcphost\+(?P<scheme>[a-z0-9.-]+):)"
+    r"(?:(?P<kept>ui|skill)://mcphost\+(?P<host>[a-z0-9.-]+)(?:\+(?P<inner>[a-z][a-z0-9.+-]*))?/"
+    r"|mcphost\+(?P<scheme>[a-z0-9.-]+):)"
 )
+_INNER: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9.+-]*(?<![+])):(?P<root>//?)(?P<rest>.*)", re.DOTALL)
 _OWN_SCHEME: Final = "mcphost:"
 
 Origin = tuple[str, str]
@@ -112,11 +114,16 @@ class ExposedUris:
     """The URIs of the resources, and the texts of the templates, of several servers.
 
     A URI keeps its form if a single server lists it, or has a template that starts like it. Others name their server:
-    ``mcphost+SERVER:URI``, or ``ui://mcphost+SERVER/…`` where the scheme has a meaning.
+    ``mcphost+SERVER:URI``, or ``ui://mcphost+SERVER/…`` where the scheme has a meaning. So do those of all files of
+    skills, as `of_skill` has them, so that each skill's are in one folder.
     """
 
     def __init__(
-        self, servers: Iterable[str], resources: Iterable[Origin] = (), templates: Iterable[Origin] = ()
+        self,
+        servers: Iterable[str],
+        resources: Iterable[Origin] = (),
+        templates: Iterable[Origin] = (),
+        skill_files: Iterable[Origin] = (),
     ) -> None:
         names = set(servers)
         self._single = min(names) if len(names) == 1 else None
@@ -127,11 +134,15 @@ class ExposedUris:
         self._heads: list[str] = []
         """Starts of templates that are one server's alone, sorted. None of them is the start of another."""
         self._owners: list[str] = []
+        self._skill_files: frozenset[Origin] = frozenset()
         if self._single is None:
             self._read(list(resources), list(templates))
+            self._skill_files = frozenset(skill_files)
 
     def of(self, server: str, uri: str) -> str:
         """The exposed form of a server's URI or template."""
+        if (server, uri) in self._skill_files:
+            return self.of_skill(server, uri)
         if self.find(uri) == (server, uri):
             return uri
         part = self._parts[server]
@@ -140,6 +151,19 @@ class ExposedUris:
                 return f"{scheme}mcphost+{part}/{uri.removeprefix(scheme)}"
         return f"mcphost+{part}:{uri}"
 
+    def of_skill(self, server: str, uri: str) -> str:
+        """The exposed form of the URI of a skill's file: ``skill://mcphost+SERVER/…``.
+
+        Another scheme than ``skill:`` follows the server's name, with a ``+`` behind it if there is no authority.
+        """
+        if self._single is not None:
+            return uri
+        found, part = _INNER.fullmatch(uri), self._parts[server]
+        if found is None:
+            return f"mcphost+{part}:{uri}"
+        inner = "" if uri.startswith("skill://") else f"+{found['scheme']}{'' if found['root'] == '//' else '+'}"
+        return f"skill://mcphost+{part}{inner}/{found['rest']}"
+
     def find(self, exposed: str) -> Origin | None:
         """The server of an exposed URI or template, with its form there."""
         if self._single is not None:
@@ -147,8 +171,10 @@ class ExposedUris:
         prefix = _PREFIXED.match(exposed)
         server = self._servers.get(prefix["host"] or prefix["scheme"]) if prefix else None
         if prefix is not None and server is not None:
-            rest = exposed[prefix.end() :]
-            return server, f"{prefix['kept']}://{rest}" if prefix["kept"] else rest
+            rest, kept = exposed[prefix.end() :], prefix["kept"]
+            if inner := prefix["inner"]:
+                return server, f"{inner[:-1]}:/{rest}" if inner.endswith("+") else f"{inner}://{rest}"
+            return server, f"{kept}://{rest}" if kept else rest
         if exposed in self._listed:
             server = self._listed[exposed]
         elif (index := bisect_right(self._heads, exposed)) and exposed.startswith(self._heads[index - 1]):
@@ -164,6 +190,20 @@ class ExposedUris:
         }
         return self._in_meta(server, {**definition, **changed})
 
+    def in_skill(self, server: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """The entry of a skill with exposed URIs; the rest, and so its digests, stays as it is."""
+        changed: dict[str, Any] = dict(self._as_skill(server, entry))
+        if isinstance(entry.get("resources"), list):
+            changed["resources"] = [self._as_skill(server, each) for each in entry["resources"]]
+        return changed
+
+    def in_folder(self, server: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The result of reading a folder of a skill with exposed URIs."""
+        children = result.get("resources")
+        if not isinstance(children, list):
+            return result
+        return {**result, "resources": [self._as_skill(server, each) for each in children]}
+
     def in_result(self, server: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """The result of a tool, prompt or resource with exposed URIs in its content; what is invalid stays as it is."""
         if self._single is not None:
@@ -177,6 +217,10 @@ class ExposedUris:
             if isinstance(changed.get(member), list):
                 changed[member] = [change(server, each) for each in changed[member]]
         return changed
+
+    def _as_skill(self, server: str, value: Any) -> Any:
+        uri = as_dict(value).get("uri")
+        return {**value, "uri": self.of_skill(server, uri)} if isinstance(uri, str) else value
 
     def _in_message(self, server: str, message: Any) -> Any:
         content = as_dict(message).get("content")

@@ -18,6 +18,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.servers import Servers
 from mcphost.host.endpoint.exposure import Exposure
 from mcphost.host.endpoint.metadata import to_server
+from mcphost.host.endpoint.names import Origin
 from mcphost.host.endpoint.questions import AgentQuestions
 from mcphost.host.endpoint.results import LargeResults
 from mcphost.host.endpoint.translation import Translation, of_this_leg
@@ -26,6 +27,7 @@ from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.prompts import Prompt
+from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError
 from mcphost.serving.served_request import Json, ServedRequest
@@ -50,6 +52,8 @@ class EndpointRequestContext:
     """Waits for the servers' lists of a kind, for some seconds."""
     translation: Callable[[str, ServedRequest], Translation]
     """Returns the translation from this server."""
+    withheld: Callable[[str, Skill], str]
+    """Returns why an agent does not get a skill of an entry, as a clause; empty if it does."""
     questions: Callable[[str, ServedRequest], AgentQuestions]
     """Returns the agent's answers to what the server of an entry asks in a request."""
 
@@ -68,7 +72,37 @@ class EndpointRequests:
         server = await self._context.lease(entry)
         record = {"event": "resource", "uri": uri}
         result = await self._send(request, server, record, uri, {"uri": uri})
-        return self._context.exposure().uris.in_result(entry, of_this_leg(result))
+        uris = self._context.exposure().uris
+        return _renamed(uris.in_result(entry, of_this_leg(result)), uris.of(entry, uri), exposed)
+
+    async def skill(self, request: ServedRequest) -> Result:
+        """The entry of one skill, listed or not."""
+        exposed = _text(request.params, "uri")
+        entry, uri = self._of_skills(exposed, "skills/get")
+        server = await self._context.lease(entry)
+        result = of_this_leg(await self._send(request, server, {"event": "skill", "uri": uri}, uri, {"uri": uri}))
+        skill = Skill.read(result.get("skill"))
+        if why := self._context.withheld(entry, skill):
+            raise InvalidParamsError(f"mcphost holds this skill back: {why}")
+        uris = self._context.exposure().uris
+        shown = uris.in_skill(entry, skill.definition())
+        return {**result, "skill": {**shown, "uri": exposed} if uri == skill.uri else shown}
+
+    async def folder(self, request: ServedRequest) -> Result:
+        """The children of a folder of a skill."""
+        entry, uri = self._of_skills(_text(request.params, "uri"), "resources/directory/read")
+        server = await self._context.lease(entry)
+        params = {"uri": uri, **{name: request.params[name] for name in ("cursor",) if name in request.params}}
+        record = {"event": "request", "method": request.method, "params": params}
+        result = await self._send(request, server, record, uri, params)
+        return self._context.exposure().uris.in_folder(entry, of_this_leg(result))
+
+    def _of_skills(self, exposed: str, method: str) -> Origin:
+        """The entry and the URI there, if the server of that entry has this method. Raises RpcError."""
+        found = self._context.exposure().uris.find(exposed)
+        if found is None or not self._context.exposure().serves(found[0], method):
+            raise InvalidParamsError(f"Unknown skill or folder: {exposed[:200]}")
+        return found
 
     async def prompt(self, request: ServedRequest) -> Result:
         name = _text(request.params, "name")
@@ -150,6 +184,15 @@ class EndpointRequests:
     def _failure(self, request: ServedRequest, server: str, error: McphostError) -> RpcError:
         failure = failure_of(error)
         return self._context.translation(server, request).error(request.method, failure)
+
+
+def _renamed(result: Result, uri: str, exposed: str) -> Result:
+    """The result of a read, under the URI by which the agent asked."""
+    contents = result.get("contents")
+    if uri == exposed or not isinstance(contents, list):
+        return result
+    named = [{**each, "uri": exposed} if as_dict(each).get("uri") == uri else each for each in contents]
+    return {**result, "contents": named}
 
 
 def failure_of(error: McphostError) -> RpcError:

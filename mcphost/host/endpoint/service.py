@@ -74,7 +74,7 @@ class EndpointService:
     def _approvals_changed(self, _: GrantsChanged) -> None:
         if self._drift.approvals_changed():
             for session in self.sessions:
-                session.may_have_changed(CatalogKind.TOOLS)
+                session.may_have_changed(CatalogKind.TOOLS, CatalogKind.SKILLS)
 
     def _server_changed(self, event: ServerChanged) -> None:
         self._fit_level(event.server)

@@ -17,7 +17,8 @@ from mcphost.host.agents.facts import AgentFacts, claim_of
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.instances import Holder
 from mcphost.host.connections.state import ServerState
-from mcphost.host.consent.locked_tools import unlocked
+from mcphost.host.consent.locked_tools import unlocked, unlocked_skill
+from mcphost.host.consent.skill_approvals import SkillState
 from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, unknown_tool
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
 from mcphost.host.endpoint.drift import Drift
@@ -35,6 +36,7 @@ from mcphost.json_values import as_dict, as_text, dicts_in
 from mcphost.protocol.display import show_line
 from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, NEWEST_HANDSHAKE, Revision
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import InvalidParamsError, RpcError, ServerIntroduction, unknown_method
@@ -60,11 +62,15 @@ PAGE_ITEMS: Final = 200
 REASON: Final = 300
 """Characters of the reason why a server does not run."""
 
+SAID: Final = 5
+"""Skills that a line of the log names."""
+
 LISTS: Final[Mapping[str, tuple[CatalogKind, str]]] = {
     "tools/list": (CatalogKind.TOOLS, "tools"),
     "prompts/list": (CatalogKind.PROMPTS, "prompts"),
     "resources/list": (CatalogKind.RESOURCES, "resources"),
     "resources/templates/list": (CatalogKind.TEMPLATES, "resourceTemplates"),
+    "skills/list": (CatalogKind.SKILLS, "skills"),
 }
 """The kind of the items, and the member of the result."""
 
@@ -88,6 +94,8 @@ class EndpointSession(ServedContent):
         self._session: SessionHandle | None = None
         self._listed: dict[CatalogKind, Sequence[tuple[str, Json]]] = {}
         """The items of each kind as the agent listed them last."""
+        self._said: dict[str, str] = {}
+        """The last words in the log on the skills of each entry that the agent does not get."""
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._closed = False
         self._holder: Holder | None = None
@@ -114,6 +122,7 @@ class EndpointSession(ServedContent):
                 lease=self._lease,
                 listed=lambda kind: self._reached(self.entries, LIST_SECONDS, kind),
                 translation=self._translation,
+                withheld=self._withheld,
                 questions=self._questions,
             )
         )
@@ -147,6 +156,8 @@ class EndpointSession(ServedContent):
             "resources/unsubscribe": self._unsubscribe,
             "prompts/get": self._requests.prompt,
             "completion/complete": self._requests.complete,
+            "skills/get": self._requests.skill,
+            "resources/directory/read": self._requests.folder,
             **{method: partial(self._list, *listed) for method, listed in LISTS.items()},
         }
 
@@ -213,7 +224,11 @@ class EndpointSession(ServedContent):
         servers = {entry: self._listed_by(entry) for entry in self.entries}
         state = self._known.version, self._drift.version, tuple(servers.items())
         if self._exposed is None or self._exposed[0] != state or self._exposed[1] is not config:
-            self._exposed = state, config, Exposure(config, servers, self._known, self._shows, self._own_tools)
+            self._exposed = (
+                state,
+                config,
+                Exposure(config, servers, self._known, self._shows, self._withheld, self._own_tools),
+            )
         return self._exposed[2]
 
     # `ServedContent`.
@@ -332,10 +347,24 @@ class EndpointSession(ServedContent):
         found = self._listed[kind] = self._exposure.definitions(kind)
         if kind is CatalogKind.TOOLS:
             found = [(entry, self._tool(entry, each, request)) for entry, each in found]
+        if kind is CatalogKind.SKILLS:
+            self._log_withheld()
         definitions = [each for _, each in found]
         if kind is CatalogKind.TOOLS and self.options.approve:
             definitions.insert(0, dict(DEFINITION))
         return {"ttlMs": self._fresh_milliseconds(kind), **page(member, definitions, request.params, PAGE_ITEMS)}
+
+    def _log_withheld(self) -> None:
+        """Say in the log which skills of a server the agent does not get, once until that changes."""
+        withheld: dict[str, list[str]] = {entry: [] for entry in self._said}
+        for entry, skill, why in self._exposure.withheld_skills:
+            withheld.setdefault(entry, []).append(f"{show_line(skill.uri, REASON)}: {why}")
+        for entry, reasons in withheld.items():
+            more = f"; and {len(reasons) - SAID} more" if len(reasons) > SAID else ""
+            words = f"{show_line(self._agent().label)} does not get every skill. {'; '.join(reasons[:SAID])}{more}"
+            if reasons and self._said.get(entry) != words:
+                self._context.reporting.logs.warn(self.server_of(entry), words)
+            self._said[entry] = words if reasons else ""
 
     def _tool(self, entry: str, definition: Json, request: ServedRequest) -> Json:
         """The definition of a tool as the agent's revision has it."""
@@ -391,6 +420,16 @@ class EndpointSession(ServedContent):
         """Why the tool is not as in the lock of the policy."""
         connection = self._context.servers.get(entry)
         return unlocked(self._context.config(), entry, connection.config.identity if connection else "", tool)
+
+    def _withheld(self, entry: str, skill: Skill) -> str:
+        """Why the agent does not get a skill, as a clause that is safe to show; empty if it does."""
+        connection = self._context.servers.get(entry)
+        identity = connection.config.identity if connection else ""
+        if why := show_line(skill.refusal, REASON) or unlocked_skill(self._context.config(), entry, identity, skill):
+            return why
+        held = self._context.config().serve.drift == "hold"
+        approval = self._context.consent.skills.status_of(entry, identity, skill)
+        return "it changed since you allowed it" if held and approval.state is SkillState.CHANGED else ""
 
     def _introduce(self, request: ServedRequest) -> None:
         """Take note of what the agent says of itself."""
