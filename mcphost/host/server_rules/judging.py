@@ -13,6 +13,7 @@ from mcphost.host.server_rules import (
     listing_rules,
     message_rules,
     opening_rules,
+    skill_rules,
 )
 from mcphost.host.server_rules.outcomes import Rule
 from mcphost.host.server_rules.requirements import ServerRequirement, requirements
@@ -26,6 +27,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **answer_rules.RULES,
     **http_rules.RULES,
     **call_rules.RULES,
+    **skill_rules.RULES,
 }
 """The rows that are judged, each by its function."""
 

@@ -1,4 +1,4 @@
-"""Rules about what the four lists hold, and about their pages and cache hints."""
+"""Rules about what the lists hold, and about their pages and cache hints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcphost.protocol.schema.validation import SchemaRefused, check_schema
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.protocol.wire.headers import ANNOTATION, TOKEN, annotated
 
-TOOLS, RESOURCES, TEMPLATES, PROMPTS = LISTS
+TOOLS, RESOURCES, TEMPLATES, PROMPTS, _ = LISTS
 Item = Mapping[str, Any]
 
 

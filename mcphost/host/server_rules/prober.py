@@ -1,7 +1,7 @@
 """Opens sessions with a server, reads all that it declares, and sends a bounded set of harmless probes.
 
-No probe calls a tool, reads a resource that exists, or changes anything outside its session. A probe that hangs costs
-its deadline; the rest goes on in a fresh session.
+No probe calls a tool, reads a file or a resource that exists, or changes anything outside its session. A probe that
+hangs costs its deadline; the rest goes on in a fresh session.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from mcphost.host.server_rules.ports import ProbeTarget
 from mcphost.host.server_rules.sessions import ChannelSession, HttpSession, ProbeSession
 from mcphost.host.server_rules.sighting import LISTS, ProbeExchange, ReceivedMessage, Sighting, Unjudged
 from mcphost.json_values import as_dict, as_list, dicts_in
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import (
+    DIRECTORY_READ,
     HANDSHAKE_REVISIONS,
     META_PREFIX,
     NEWEST_HANDSHAKE,
@@ -33,6 +34,7 @@ NOWHERE: Final = "mcphost-check-no-such-name"
 """The name of no tool, prompt, task or cursor."""
 
 NO_URI: Final = "mcphost-check://nowhere/no-such-resource"
+NO_SKILL: Final = "skill://mcphost-check-no-such-skill/SKILL.md"
 NO_VERSION: Final = "1999-01-01"
 FOREIGN: Final = "http://foreign.example"
 
@@ -270,12 +272,14 @@ class Prober:
     # Probes of both eras
 
     def _declares(self, method: str) -> bool:
+        if method.startswith("skills/"):
+            return self._seen.offers(SKILLS_EXTENSION)
         return method.partition("/")[0] in self._seen.capabilities
 
     async def _list_all(self) -> None:
         for method in LISTS:
             if not self._declares(method):
-                if method != "resources/templates/list":
+                if method not in ("resources/templates/list", "skills/list"):
                     await self._probe(f"undeclared-{method}", method)
                 continue
             self._seen.pages[method] = await self._walk(method)
@@ -283,10 +287,11 @@ class Prober:
     async def _walk(self, method: str) -> list[ProbeExchange]:
         pages: list[ProbeExchange] = []
         cursors: list[Any] = [None]
+        meta = self._meta_for_skills if method.startswith("skills/") else None
         while len(pages) < PAGES:
             cursor = cursors[-1]
             name = f"{method} {len(pages) + 1}"
-            page = await self._probe(name, method, None if cursor is None else {"cursor": cursor})
+            page = await self._probe(name, method, None if cursor is None else {"cursor": cursor}, meta=meta)
             self._seen.exchanges.pop(name, None)
             pages.append(page)
             found = (page.complete or {}).get("nextCursor")
@@ -294,8 +299,13 @@ class Prober:
                 break
             cursors.append(found)
         if len(cursors) > 1 and "same-cursor" not in self._seen.exchanges:
-            await self._probe("same-cursor", method, {"cursor": cursors[1]})
+            await self._probe("same-cursor", method, {"cursor": cursors[1]}, meta=meta)
         return pages
+
+    @property
+    def _meta_for_skills(self) -> Mapping[str, Any]:
+        """The metadata of a client that declares the extension, which a server may demand."""
+        return self._meta(clientCapabilities={"extensions": {SKILLS_EXTENSION: {}}})
 
     async def _common(self) -> None:
         """The probes that both eras share."""
@@ -316,6 +326,7 @@ class Prober:
             if needy := self._prompt(required=True):
                 await self._probe("prompt-without-argument", "prompts/get", {"name": needy["name"], "arguments": {}})
         await self._completion()
+        await self._skills()
 
     def _prompt(self, *, required: bool) -> Mapping[str, Any] | None:
         """A prompt with an argument, or with one that must be given."""
@@ -333,6 +344,23 @@ class Prober:
             ),
             None,
         )
+
+    async def _skills(self) -> None:
+        """Ask for one entry, and list its folder; no file is read."""
+        if not self._declares("skills/get"):
+            return
+        meta = self._meta_for_skills
+        await self._probe("unknown-skill", "skills/get", {"uri": NO_SKILL}, meta=meta)
+        listed = [each for page in self._seen.pages.get("skills/list", []) for each in _skill_uris(page)]
+        if listed:
+            await self._probe("skill", "skills/get", {"uri": listed[0]}, meta=meta)
+        settings = as_dict(as_dict(self._seen.capabilities.get("extensions")).get(SKILLS_EXTENSION))
+        if settings.get(DIRECTORY_READ) is True:
+            method = "resources/directory/read"
+            await self._probe("unknown-folder", method, {"uri": NO_SKILL.rpartition("/")[0]}, meta=meta)
+            if listed:
+                await self._probe("folder", method, {"uri": listed[0].rpartition("/")[0]}, meta=meta)
+                await self._probe("file-as-folder", method, {"uri": listed[0]}, meta=meta)
 
     async def _completion(self) -> None:
         argument = {"name": "name", "value": ""}
@@ -489,7 +517,8 @@ class Prober:
             return
         for method in LISTS:
             if self._declares(method):
-                await self._probe(f"again-{method}", method)
+                meta = self._meta_for_skills if method.startswith("skills/") else None
+                await self._probe(f"again-{method}", method, meta=meta)
         params = {"protocolVersion": NEWEST_HANDSHAKE.version, "capabilities": {}, "clientInfo": dict(self._identity)}
         if (session := await self._ready()) is not None:
             self._next_id += 1
@@ -500,6 +529,11 @@ class Prober:
             if (given := exchange.headers.get("mcp-session-id")) and isinstance(session, HttpSession):
                 await session.send("ending", "DELETE", {"Mcp-Session-Id": given})
         await self._drop()
+
+
+def _skill_uris(page: ProbeExchange) -> list[str]:
+    """The URIs on a page of skills."""
+    return [each["uri"] for each in dicts_in((page.complete or {}).get("skills")) if isinstance(each.get("uri"), str)]
 
 
 def _words(exchange: ProbeExchange) -> str:

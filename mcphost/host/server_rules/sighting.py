@@ -18,6 +18,7 @@ LISTS: Final[Mapping[str, str]] = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
+    "skills/list": "skills",
 }
 """The member of each list's result that holds its items."""
 
