@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, list[str]] = {
                     "mcphost.providers", "mcphost.host", "mcphost.serving"],
     # redaction: a report shows the names in a configuration, and no value. protocol.json_paths: of options.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
-            "mcphost.shim", "mcphost.serving", "mcphost.protocol.json_paths",
+            "mcphost.shim", "mcphost.serving", "mcphost.protocol.json_paths", "mcphost.protocol.extensions",
             "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
             *SEEN],
 }  # fmt: skip

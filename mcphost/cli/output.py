@@ -35,6 +35,7 @@ from mcphost.errors import (
     RequestTimeout,
     ServerError,
     SignInFailed,
+    SkillRefused,
     TaskExpired,
     TaskStopped,
     UnknownName,
@@ -91,7 +92,7 @@ class Signalled(Exception):
 _EXITS: Final = (
     ((Declined, InputNotGiven), Exit.DECLINED),
     ((RequestTimeout, TaskExpired), Exit.TIMED_OUT),
-    ((ServerError, TaskStopped), Exit.NEGATIVE),
+    ((ServerError, TaskStopped, SkillRefused), Exit.NEGATIVE),
     ((InternalError,), Exit.INTERNAL),
     ((UsageError, ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
@@ -118,6 +119,7 @@ KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (ListingFailed, "listing_failed"),
     (ModelError, "model"),
     (SignInFailed, "sign_in"),
+    (SkillRefused, "skill_refused"),
     (PeerError, "protocol_violation"),
     (InternalError, "internal"),
 )
@@ -157,6 +159,8 @@ def _details(error: McphostError) -> Iterator[tuple[str, Any]]:
             yield "problems", [{"path": path, "message": text} for path, text in error.problems]
         case ServerError():
             yield "code", error.code
+        case SkillRefused():
+            yield "finding", error.finding
         case HttpStatusError():
             yield "status", error.status
         case ModelError():

@@ -593,8 +593,8 @@ or configuration, 3 a server could not be opened.
             _argument(
                 "kind",
                 "KIND",
-                "what to list: tools, resources, templates or prompts",
-                choices=["tools", "resources", "templates", "prompts"],
+                "what to list: tools, resources, templates, prompts or skills",
+                choices=["tools", "resources", "templates", "prompts", "skills"],
             ),
             *_SERVERS,
         ],
@@ -606,7 +606,7 @@ or configuration, 3 a server could not be opened.
         more="""\
 With --json, one object a line for each server: {"server": NAME, "tools": [...]}
 The list is named as in the protocol (tools, resources, resourceTemplates,
-prompts), and its items are the protocol's own objects.
+prompts, skills), and its items are the protocol's own objects.
 """,
         several="servers",
     ),
@@ -732,6 +732,43 @@ Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
         ],
         "  mcphost prompt git review language=Rust\n",
         several="pairs",
+    ),
+    "skill": Subcommand(
+        "skills.run_skill",
+        "Read and verify the files of skills.\nA file whose size or digest is not as its server lists it is refused.",
+        [
+            _argument("action", "ACTION", "see below", choices=["read", "verify"]),
+            _several("names", "NAME", "read: SERVER SKILL [FILE]; verify: [SERVER [SKILL]]"),
+            _flag("--require-digests", "verify: a dynamic skill, whose files have no digests, fails"),
+            _argument("--output", "FILE", "read: save the file to FILE"),
+            _json("print one JSON object: the file, or one a line for each skill that is verified"),
+            _reports,
+            _answers,
+        ],
+        """\
+  mcphost skill read docs pdf-forms               its SKILL.md
+  mcphost skill read docs pdf-forms references/fields.md
+  mcphost skill read docs skill://pdf-forms/SKILL.md assets/logo.png --output logo.png
+  mcphost skill verify                            all skills of all servers
+  mcphost skill verify docs --require-digests --junit skills.xml
+""",
+        more="""\
+  read      print one file, which is verified first
+  verify    read and check every file, and what the server lists of each skill
+
+SKILL is a name, as list skills prints it, or the URI of a SKILL.md, listed or
+not. FILE is a path in the skill's folder. Nothing is given to a model.
+
+A dynamic skill has no digests: only the frontmatter of its SKILL.md is compared
+with what the server lists. It passes, unless --require-digests is given.
+
+With --json, verify's objects have: server, uri, name, state (verified, differs,
+nonconformant, dynamic or not read), findings and files.
+
+Exit codes: 0 verified, 1 something differs or must not be used, 2 usage or
+configuration, 3 a server could not be opened, 5 it did not answer in time.
+""",
+        several="names",
     ),
     "complete": Subcommand(
         "catalog.run_complete",
@@ -1321,7 +1358,7 @@ usage, or FILE cannot be read.
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "build servers": ("record", "replay", "test", "diff", "lock", "bench", "traffic"),
-    "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
+    "use servers": ("call", "run", "read", "prompt", "skill", "complete", "chat", "tasks", "history"),
     "control agents": ("serve", "agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
@@ -1332,8 +1369,9 @@ GROUPS: Final = {
 _MEANT: Final = {
     "ls": "list tools", "tools": "list tools", "servers": "check", "status": "check", "exec": "call",
     "version": "--version", "resources": "list resources", "prompts": "list prompts", "get": "read",
-    "cat": "read", "install": "add", "rm": "remove", "delete": "remove", "uninstall": "remove", "signin": "login",
-    "auth": "login", "signout": "logout", "ask": "chat", "start": "mcphost without a command",
+    "skills": "list skills", "cat": "read", "install": "add", "rm": "remove", "delete": "remove",
+    "uninstall": "remove", "signin": "login", "auth": "login", "signout": "logout", "ask": "chat",
+    "start": "mcphost without a command",
     "init": "import", "secrets": "secret list", "verify": "test",
 }  # fmt: skip
 """Commands of other programs, and what they are called here."""

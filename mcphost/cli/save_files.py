@@ -42,15 +42,16 @@ def files_in(blocks: Sequence[Content]) -> list[Saved]:
 
 def write(output: str, contents: Sequence[Saved]) -> list[str]:
     """Write each content to its own file, and return a sentence for each. Raises ConfigError."""
-    sentences = []
-    for path, each in zip(_paths(Path(output)), contents, strict=False):
-        data = each.content()
-        try:
-            path.write_bytes(data)
-        except OSError as error:
-            raise ConfigError(f"{path} could not be written: {error.strerror}") from None
-        sentences.append(f"{size_text(len(data))} in {path}")
-    return sentences
+    return [write_bytes(path, each.content()) for path, each in zip(_paths(Path(output)), contents, strict=False)]
+
+
+def write_bytes(path: str | Path, data: bytes) -> str:
+    """Write a file, and return a sentence about it. Raises ConfigError."""
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise ConfigError(f"{path} could not be written: {error.strerror}") from None
+    return f"{size_text(len(data))} in {path}"
 
 
 def _paths(first: Path) -> Iterator[Path]:

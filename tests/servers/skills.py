@@ -43,7 +43,9 @@ PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(24))
 
 def skill_text(body: str, **frontmatter: object) -> bytes:
     """A SKILL.md."""
-    lines = (f"{name.replace('_', '-')}: {json.dumps(value)}" for name, value in frontmatter.items())
+    lines = (
+        f"{name.replace('_', '-')}: {json.dumps(value, ensure_ascii=False)}" for name, value in frontmatter.items()
+    )
     return "\n".join(("---", *lines, "---", "", body, "")).encode()
 
 

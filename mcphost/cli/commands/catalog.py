@@ -22,7 +22,7 @@ from mcphost.errors import (
 )
 from mcphost.host.catalog import CatalogKind
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.display import show_line, show_name, size_text
 from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
 from mcphost.protocol.models.prompts import CompletionRef, GetPromptResult, Prompt, PromptRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
@@ -30,6 +30,10 @@ from mcphost.protocol.models.tools import Tool
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.protocol.models.skills import Skill
+
+REFUSED: Final = 20
+"""Refused skills of one server that are named on stderr."""
 
 LIST_SECONDS: Final = 3.0
 """Seconds to wait for the list of resources, which says how large a resource is, before reading it."""
@@ -92,6 +96,12 @@ def _prompt_row(prompt: Prompt) -> tuple[str, ...]:
     return prompt.name, _title(prompt.label, prompt.name), arguments or "-", _first_line(prompt.description)
 
 
+def _skill_row(skill: Skill) -> tuple[str, ...]:
+    state = "refused" if skill.refusal else "dynamic" if skill.dynamic else "-"
+    files, size = ("-", "-") if state != "-" else (str(len(skill.files)), size_text(skill.size))
+    return skill.name or "-", skill.uri, files, size, state, _first_line(skill.description)
+
+
 def _first_line(description: str | None) -> str:
     return (description or "").strip().partition("\n")[0]
 
@@ -105,6 +115,9 @@ OFFER_KINDS: Final[Mapping[str, ListedKind]] = {
     "resources": ListedKind(CatalogKind.RESOURCES, "resources", ("URI", "TITLE", "TYPE", "SIZE"), _resource_row),
     "templates": ListedKind(CatalogKind.TEMPLATES, "resourceTemplates", ("TEMPLATE", "TITLE", "TYPE"), _template_row),
     "prompts": ListedKind(CatalogKind.PROMPTS, "prompts", ("PROMPT", "TITLE", "ARGUMENTS", "DESCRIPTION"), _prompt_row),
+    "skills": ListedKind(
+        CatalogKind.SKILLS, "skills", ("SKILL", "URI", "FILES", "SIZE", "STATE", "DESCRIPTION"), _skill_row
+    ),
 }
 
 
@@ -156,6 +169,10 @@ def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
     elif notice := connection.notice_of(kind):
         yield f"{name}: {notice}"
     yield from left_out(host, name, kind)
+    if kind is CatalogKind.SKILLS:
+        skills = [each.skill for each in host.catalog.skills(name)]
+        refused = [each for each in skills if each.refusal]
+        yield from (f"{name}: {show_name(each.label)} is refused: {each.refusal}" for each in refused[:REFUSED])
 
 
 async def read(

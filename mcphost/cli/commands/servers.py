@@ -72,6 +72,8 @@ class ServerCheck:
     """The server's ``serverInfo``."""
     capabilities: Mapping[str, Any] | None = None
     tools: int | None = None
+    skills: int | None = None
+    """None for a server without skills."""
     seconds: float = 0.0
     needs_sign_in: bool = False
     sign_in: str = ""
@@ -88,6 +90,7 @@ class ServerCheck:
             "serverInfo": self.server,
             "capabilities": self.capabilities,
             "tools": self.tools,
+            "skills": self.skills,
             "seconds": round(self.seconds, 3),
             "signIn": None if self.standing is None else status_object(self.standing),
         }
@@ -99,6 +102,7 @@ class ServerCheck:
             self.name,
             self.revision or "-",
             "-" if self.tools is None else str(self.tools),
+            "-" if self.skills is None else str(self.skills),
             duration_text(self.seconds),
             claimed or "-",
             "; ".join(filter(None, [self.remark, self._signed_in])),
@@ -112,7 +116,7 @@ class ServerCheck:
         return status_text(standing, self.remark)
 
 
-HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "IDENTIFIES AS", "REASON")
+HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "SKILLS", "TIME", "IDENTIFIES AS", "REASON")
 
 
 async def check(
@@ -128,16 +132,21 @@ async def check(
     finally:
         stop()
         status.clear()
-    text = (
-        "".join(json_text(each.as_object()) for each in results)
-        if as_json
-        else table([HEADING, *(each.as_row() for each in results)])
-    )
+    text = "".join(json_text(each.as_object()) for each in results) if as_json else _table(results)
     cut = [each for each in results if each.failure and not as_json and show_line(each.remark) not in text]
     remarks = [*remarks, *(f"{each.name}: {each.remark}" for each in cut)]
     for name in names:
         remarks += left_out(host, name, CatalogKind.TOOLS) if host.servers[name].ready else ()
     return Outcome(text, worst_exit([each.failure for each in results if each.failure]), tuple(remarks))
+
+
+def _table(results: Sequence[ServerCheck]) -> str:
+    """The results; without a column for skills where no server has any."""
+    rows = [HEADING, *(each.as_row() for each in results)]
+    if all(each.skills is None for each in results):
+        place = HEADING.index("SKILLS")
+        rows = [row[:place] + row[place + 1 :] for row in rows]
+    return table(rows)
 
 
 async def check_servers(host: Host, names: Sequence[str], broken: BrokenServers) -> Sequence[ServerCheck]:
@@ -152,6 +161,8 @@ async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
     seconds, connection = time.monotonic() - began, host.servers[name]
     with suppress(McphostError):
         await connection.settled_list(CatalogKind.TOOLS)
+        if connection.has_skills:
+            await connection.settled_list(CatalogKind.SKILLS)
     session, standing = connection.session, await _standing(host, name)
     if not connection.ready or session is None:
         waits = connection.state is ServerState.NEEDS_SIGN_IN
@@ -167,9 +178,15 @@ async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
         server=session.server.server_info.model_dump(by_alias=True, exclude_unset=True),
         capabilities=session.server.capabilities,
         tools=None if failed else len(connection.tools),
+        skills=_number_of_skills(host, name),
         seconds=seconds,
         standing=standing,
     )
+
+
+def _number_of_skills(host: Host, name: str) -> int | None:
+    has_any = host.servers[name].has_skills and listing_failure(host, name, CatalogKind.SKILLS) is None
+    return len(host.catalog.skills(name)) if has_any else None
 
 
 async def _standing(host: Host, name: str) -> SignInStatus | None:

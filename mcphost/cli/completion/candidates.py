@@ -153,6 +153,21 @@ def _saved_calls(names: KnownNames, line: _Line) -> Iterator[Candidate]:
             yield name, f"{server} {target}" if is_harmless(server) and is_harmless(target) else ""
 
 
+def _skill_words(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    """The server, then its skills, then for ``read`` the files of the skill."""
+    if len(line.words) == 1:
+        yield from _servers(names, line)
+    elif len(line.words) == 2:
+        yield from ((name, "") for name in names.items(line.words[1], "skills"))
+    elif len(line.words) == 3 and line.words[0] == "read":
+        yield from ((path, "") for path in names.arguments(line.words[1], "skills", line.words[2]))
+
+
+def _skills_of_all(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    for server in names.servers(line.given.get("config")):
+        yield from ((f"{server}:{skill}", "") for skill in names.items(server, "skills"))
+
+
 def _references(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     yield from ((f"prompt:{name}", "") for name in names.items(line.words[0], "prompts"))
     yield from ((f"template:{name}", "") for name in names.items(line.words[0], "templates"))
@@ -186,6 +201,7 @@ def _wrapped(names: KnownNames, line: _Line) -> Iterator[Candidate]:
 _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candidate]]]] = {
     ("", "SERVER"): _servers,
     ("", "SERVER:TOOL"): _tools_of_all,
+    ("", "SERVER:SKILL"): _skills_of_all,
     ("", "TOOL"): _of_server("tools"),
     ("", "AGENT"): _hosts,
     ("", "URI"): _of_server("resources"),
@@ -194,6 +210,7 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("prompt", "pairs"): _arguments("prompts"),
     ("run", "words"): _saved_calls,
     ("prompt", "prompt"): _of_server("prompts"),
+    ("skill", "names"): _skill_words,
     ("complete", "ref"): _references,
     ("compare", "words"): _servers,
     ("diff", "before"): _servers,

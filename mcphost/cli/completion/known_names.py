@@ -62,7 +62,7 @@ class KnownNames:
         return self._entries(config, ("profiles",))
 
     def items(self, server: str, kind: str) -> list[str]:
-        """Return the names that a server offered of a kind: tools, prompts, resources or templates."""
+        """Return the names that a server offered of a kind: tools, prompts, resources, templates or skills."""
         return list(filter(is_harmless, self._offered(server).get(kind, {})))
 
     def arguments(self, server: str, kind: str, item: str) -> list[str]:

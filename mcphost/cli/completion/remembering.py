@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ from mcphost.json_values import as_dict
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.protocol.models.skills import Skill
 
 
 def remember_offers(host: Host) -> None:
@@ -51,8 +54,18 @@ def _offers(host: Host, server: str) -> Offered:
         ),
         "resources": harmless_items((each.resource.uri, ()) for each in catalog.resources(server)),
         "templates": harmless_items((each.template.uri_template, ()) for each in catalog.templates(server)),
+        "skills": harmless_items(_skills(each.skill for each in catalog.skills(server))),
     }
     return {kind: items for kind, items in found.items() if items}
+
+
+def _skills(skills: Iterable[Skill]) -> Iterator[tuple[str, list[str]]]:
+    """The names that one skill has alone, then the URIs of all, each with the paths of the skill's files."""
+    known = list(skills)
+    times = Counter(skill.name for skill in known)
+    paths = [[skill.path_of(file.uri) for file in skill.files] for skill in known]
+    yield from ((skill.name, each) for skill, each in zip(known, paths, strict=True) if times[skill.name] == 1)
+    yield from ((skill.uri, each) for skill, each in zip(known, paths, strict=True))
 
 
 def _properties(schema: Any) -> list[str]:

@@ -19,6 +19,7 @@ OFFERED = {
         "prompts": {"review": ["language"]},
         "resources": {"file:///guide.md": []},
         "templates": {"file:///x": []},
+        "skills": {"pdf": ["SKILL.md", "forms.md"], "skill://pdf/SKILL.md": []},
     }
 }
 
@@ -68,6 +69,11 @@ CHECK = [
         ("allow web:get --agent claude", CLAUDE),
         ("wrap claude", CLAUDE),
         ("serve g", ["git"]),
+        ("skill ''", ["read", "verify"]),
+        ("skill verify g", ["git"]),
+        ("skill verify git ''", ["pdf", "skill://pdf/SKILL.md"]),
+        ("skill read git pdf ''", ["SKILL.md", "forms.md"]),
+        ("skill verify git pdf ''", []),
         ("serve --print claude", CLAUDE),
         ("unwrap codex ''", ["git"]),
         ("unwrap cursor ''", []),
