@@ -11,7 +11,6 @@ import json
 import re
 import secrets
 import time
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -100,6 +99,8 @@ CLOCK_SECONDS: Final = 60.0
 
 def clock_advice(date: str | None, now: float) -> str:
     """A clause on how far the clock of this machine is off a server's, by its ``Date`` header; empty if it is not."""
+    from email.utils import parsedate_to_datetime  # late: needed after a refusal alone
+
     try:
         theirs = parsedate_to_datetime(date or "").timestamp()
     except (ValueError, TypeError, OverflowError):

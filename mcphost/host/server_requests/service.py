@@ -21,7 +21,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import AskedAgent, current_agent, current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_dict, as_list
-from mcphost.protocol.extensions import ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION
+from mcphost.protocol.extensions import DPOP_EXTENSION, ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
 from mcphost.protocol.wire.error_codes import ErrorCode
 
@@ -82,7 +82,7 @@ class ServerRequestService:
             roots=self.roots.declared(server),
             elicitation=self.elicitation.modes(server),
             sampling=self._sampling().declared(server) if samples else None,
-            extensions=frozenset() if settings is None else frozenset(_extensions(settings)),
+            extensions=frozenset() if settings is None else frozenset(declared_extensions(settings)),
         )
         holder = self._holder_of(server)
         if holder is None or settings is None:
@@ -231,12 +231,15 @@ def _joint(one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabili
     )
 
 
-def _extensions(settings: ServerConfig) -> Iterator[str]:
-    """The extensions that are declared to a server: those that it is offered, and that of its sign-in."""
+def declared_extensions(settings: ServerConfig) -> Iterator[str]:
+    """The extensions that are declared to a server: those that it is offered, and those of its sign-in."""
     yield from settings.capabilities.extensions
-    extension = _OF_GRANT.get(settings.oauth.grant) if settings.signs_in else None
-    if extension is not None:
-        yield extension
+    if not settings.signs_in:
+        return
+    if settings.oauth.grant in _OF_GRANT:
+        yield _OF_GRANT[settings.oauth.grant]
+    if settings.oauth.dpop == "require":
+        yield DPOP_EXTENSION
 
 
 _OF_GRANT: Final = {"enterprise": ENTERPRISE_EXTENSION, "workload": WORKLOAD_EXTENSION}

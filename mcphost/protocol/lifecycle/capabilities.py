@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.extensions import ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION
+from mcphost.protocol.extensions import DPOP_EXTENSION, ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION
 from mcphost.protocol.lifecycle.revisions import Revision
 
-IN_HANDSHAKES: Final = frozenset({ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION})
+IN_HANDSHAKES: Final = frozenset({DPOP_EXTENSION, ENTERPRISE_EXTENSION, WORKLOAD_EXTENSION})
 """The extensions that are declared in ``initialize``, too."""
 
 FORM: Final = "form"
