@@ -1,8 +1,8 @@
 """Any scenario of the conformance suite, known or not: a whole host that uses all the server offers, and says yes.
 
 It signs in where that is wanted, by a browser that is one GET, and lists everything. It calls each tool with arguments
-made from its schema and the scenario's context, gets each prompt and reads each resource. What fails is said, and the
-rest goes on.
+made from its schema and the scenario's context, gets each prompt, reads each resource, and loads each skill with its
+files. What fails is said, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ from mcphost.host.consent.questions import Answer, Question, SignInQuestion
 from mcphost.host.events import Event, Logged, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS, WRITING
+from mcphost.host.skills.service import LoadedSkill
+from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.models.tools import Tool
 from tests.conformance.signing_in import NAME, oauth_settings, say, variables
 
 MODERN = "2026-07-28"
 SIGN_INS = 3
 """The number of sign-ins to connect: the authorization server may change in between."""
+
+LISTED_ALONE = ("sep-2640-client-no-prefetch",)
+"""Scenarios whose skills nobody loads."""
 
 DEPTH = 5
 """Levels of objects for which arguments are made."""
@@ -103,6 +108,16 @@ class Visitor:
                 await self._tried(f"get {prompt.name}", host.resources.get_prompt(NAME, prompt.name, given))
             for resource in (each.resource for each in host.catalog.resources(NAME)):
                 await self._tried(f"read {resource.uri}", host.resources.read(NAME, resource.uri))
+            if os.environ.get("MCP_CONFORMANCE_SCENARIO") not in LISTED_ALONE:
+                for skill in (each.skill for each in host.catalog.skills(NAME)):
+                    await self._tried(f"load {skill.uri}", self._load(skill))
+
+    async def _load(self, skill: Skill) -> LoadedSkill:
+        loaded = await self.host.skills.load(NAME, skill.uri)
+        for file in skill.files:
+            if file.uri != skill.uri:
+                await loaded.window.read(skill.path_of(file.uri), origin="model")
+        return loaded
 
     async def _call_tools(self) -> None:
         calls: Sequence[Mapping[str, Any]] = self._context.get("toolCalls") or self._context.get("tool_calls") or ()

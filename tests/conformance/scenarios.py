@@ -16,10 +16,7 @@ SKILLS = (
 )
 """Scenarios that no requirement set names."""
 
-WAITING = (
-    "auth/enterprise-managed-authorization",
-    *SKILLS,
-)
+WAITING = ("auth/enterprise-managed-authorization",)
 """Scenarios that mcphost cannot follow yet."""
 
 
@@ -60,6 +57,10 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "auth/dpop-nonce": Checks(14),
         "auth/wif-jwt-bearer": Checks(9),
         "json-schema-2020-12-preservation": Checks(9),
+        "sep-2640-client-no-prefetch": Checks(1),
+        "sep-2640-client-verify-digest": Checks(1),
+        "sep-2640-client-verify-size": Checks(1),
+        "sep-2640-client-verify-frontmatter": Checks(1),
     },
     MODERN: {
         "tools_call": Checks(2),
@@ -100,6 +101,10 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "auth/dpop-nonce": Checks(15),
         "auth/wif-jwt-bearer": Checks(7),
         "json-schema-2020-12-preservation": Checks(9),
+        "sep-2640-client-no-prefetch": Checks(1),
+        "sep-2640-client-verify-digest": Checks(1),
+        "sep-2640-client-verify-size": Checks(1),
+        "sep-2640-client-verify-frontmatter": Checks(1),
     },
 }
 """By revision and scenario; without them, a client that does nothing would pass some."""
