@@ -9,11 +9,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "servers"))  # the scripts there import each other by bare names
 
-from skills import FILES, PICTURE, SkillServer
+from skills import FILES, PICTURE, Shelf, SkillServer
 from skills_hostile import PILOTS, TABLE, TIDES, spoiled
 from web import Web
 
-__all__ = ["FILES", "PICTURE", "PILOTS", "TABLE", "TIDES", "SkillServer", "at_url", "spoiled"]
+__all__ = ["FILES", "PICTURE", "PILOTS", "TABLE", "TIDES", "Shelf", "SkillServer", "at_url", "spoiled"]
 
 
 @contextmanager

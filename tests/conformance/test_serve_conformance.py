@@ -13,11 +13,13 @@ from typing import IO
 import pytest
 import tomli_w
 
+from tests.conformance.skills import SKILL_CHECKS, judged
 from tests.conformance.suite import PREVIEW, RELEASED, Suite
 from tests.whole.keychain_file import ROOT, KeychainFile
 from tests.whole.peers import free_port
 
-SERVER = Path(__file__).parents[1] / "servers" / "conformance.py"
+SERVERS = Path(__file__).parents[1] / "servers"
+SERVER = SERVERS / "conformance.py"
 SECONDS = 240.0
 
 
@@ -39,8 +41,8 @@ def line_of(stream: IO[str] | None) -> str:
 
 
 @contextmanager
-def served(folder: Path, protocol: str) -> Iterator[str]:
-    """The URL of a relay to mcphost, which serves the conformance server of this era."""
+def served(folder: Path, protocol: str, *script: str) -> Iterator[str]:
+    """The URL of a relay to mcphost, which serves the server of a script in this era."""
     port = free_port()
     env = {
         **{name: value for name, value in os.environ.items() if name != "MCPHOST_KEYCHAIN"},
@@ -50,7 +52,7 @@ def served(folder: Path, protocol: str) -> Iterator[str]:
     config = folder / "c.toml"
     host = ["-m", "tests.whole.keychain_file", "--config", str(config), "serve"]
     address = f"127.0.0.1:{port}"
-    with program(str(SERVER), env=env) as server:
+    with program(*script, env=env) as server:
         entry = {"url": line_of(server.stdout), "protocol": protocol}
         config.write_text(
             tomli_w.dumps(
@@ -79,10 +81,15 @@ def served(folder: Path, protocol: str) -> Iterator[str]:
 def test_every_scenario_passes_through_serve(
     tmp_path: Path, protocol: str, suite: Suite, chosen: tuple[str, str], least: int
 ) -> None:
-    with served(tmp_path, protocol) as url:
+    with served(tmp_path, protocol, str(SERVER)) as url:
         done = suite.run("server", "--url", url, *chosen, seconds=SECONDS)
     summary, _, _ = done.stdout.partition("=== SUMMARY ===")[2].partition("Not scored")
     # Not scored: a tool that must run as a task also answers clients that know none, after it has ended.
     failed = [line for line in summary.splitlines() if line.startswith("✗") and "tasks-required-task-error" not in line]
     assert not failed, done.stdout
     assert summary.count("✓") >= least - 1
+
+
+def test_the_scenarios_of_skills_pass_through_serve(tmp_path: Path) -> None:
+    with served(tmp_path, "modern", str(SERVERS / "skills.py"), "--http", "--unique") as url:
+        assert judged(url) == SKILL_CHECKS
