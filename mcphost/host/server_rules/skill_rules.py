@@ -149,10 +149,11 @@ def _without_cursor(seen: Sighting) -> Iterator[str]:
 
 
 def _hints(seen: Sighting) -> Iterator[str]:
-    exchange, _ = _got(seen)
-    missing = [name for name in ("ttlMs", "cacheScope") if name not in (exchange.complete or {})]
-    if missing:
-        yield f"it has no {' and no '.join(missing)}"
+    got, _ = _got(seen)
+    for exchange in (*seen.pages.get(SKILLS, []), got):
+        missing = [name for name in ("ttlMs", "cacheScope") if name not in (exchange.complete or {})]
+        if missing and exchange.complete is not None:
+            yield f"that of {exchange.method} has no {' and no '.join(missing)}"
 
 
 # Folders

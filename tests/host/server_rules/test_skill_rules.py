@@ -117,6 +117,18 @@ def without(member: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda result: {name: value for name, value in result.items() if name != member}
 
 
+def forever(server: SkillServer) -> None:
+    """Say of nothing how long it is fresh."""
+    answer = server.answer
+
+    def without_hints(message: dict[str, Any]) -> Any:
+        response = answer(message) or {}
+        response.get("result", {}).pop("ttlMs", None)
+        return response or None
+
+    server.answer = without_hints  # type: ignore[method-assign]
+
+
 LISTING = "resources/directory/read"
 
 BROKEN: tuple[tuple[str, Change], ...] = (
@@ -147,6 +159,7 @@ BROKEN: tuple[tuple[str, Change], ...] = (
     ("SSKILL-18", entry(uri="docs://tides/SKILL.md")),
     ("SSKILL-19", frontmatter(license=5)),
     ("SSKILL-20", frontmatter(metadata={"io.modelcontextprotocol/x": "1"})),
+    ("SSKILL-21", forever),
     ("SSKILL-22", method(LISTING, without("resources"))),
     ("SSKILL-23", method(LISTING, lambda result: {"resources": [{"uri": "skill://tides/a/b.md"}]})),
     ("SSKILL-24", method(LISTING, lambda result: {"resources": [{"uri": "skill://tides/assets"}]})),
