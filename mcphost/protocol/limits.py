@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-MESSAGE_BYTES: Final = 16_000_000
-"""A large screenshot as base64 fits, and with its text and its parsed value beside each other, as they
-are for a moment, it takes less than 64 MB of memory."""
+MESSAGE_BYTES: Final = 24_000_000
+"""The largest file of a skill, 16 MiB, fits as base64, and with its text and its parsed value beside each other, as
+they are for a moment, it takes less than 96 MB of memory."""
 
 MESSAGE_ITEMS: Final = 50_000
 """Objects and arrays in a message above 1 MB: they, not the bytes, make reading slow enough to freeze."""

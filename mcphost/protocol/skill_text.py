@@ -208,11 +208,19 @@ class _Values:
 
     def _read(self, node: ScalarNode) -> Any:
         try:
-            return self._scalar(node)
+            value = self._scalar(node)
+            return _joined(value) if isinstance(value, str) else value
         except (ValueError, OverflowError, KeyError, AttributeError) as error:  # such as the 13th month
             raise InvalidResult(
                 f"The frontmatter of SKILL.md has {node.value[:80]!r}, which cannot be read."
             ) from error
+
+
+def _joined(text: str) -> str:
+    """The text with each pair of surrogates, two escapes in the file, as the one character that JSON has for it."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _name(key: object) -> str:

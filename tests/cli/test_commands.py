@@ -100,7 +100,7 @@ def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode:
 def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
     said = mcphost("call", echo(), "big", "bytes:=50000000", "--yes")
     assert (said.code, said.out) == (3, "")
-    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 16 MB\n"
+    assert said.err == "mcphost: stdio: the server's answer is invalid: a message over the limit of 24 MB\n"
 
 
 @pytest.mark.parametrize(

@@ -49,13 +49,13 @@ batch_items = 7
 
 @pytest.mark.hostile("J01", "H07")
 async def test_a_program_has_the_same_limits_where_nobody_sets_any() -> None:
-    """16 MB for a message, however it comes."""
+    """24 MB for a message, however it comes."""
     transport = await composition.dependencies(NOBODY, Values({})).open_transport(
         parse('[servers.a]\ncommand = "x"').config, "a"
     )
     assert isinstance(transport, StdioTransport)
     assert transport.limits == TransportLimits()
-    assert transport.limits.message_bytes == 16_000_000
+    assert transport.limits.message_bytes == 24_000_000
 
 
 @pytest.mark.requirement("TRANS-02", "TRANS-03", "TRANS-04")

@@ -44,7 +44,7 @@ from mcphost.host.skills.verification import (
 )
 from mcphost.host.skills.windows import SkillWindow
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import hidden_count, show_name, size_text
+from mcphost.protocol.display import hidden_count, show_name
 from mcphost.protocol.extensions import SKILLS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import has_extension
 from mcphost.protocol.models.skills import SKILL_BYTES, Skill, SkillFile, normal_uri
@@ -63,6 +63,12 @@ TEXTS: Final = 64
 
 TEXT_CHARACTERS: Final = 256 << 10
 """Characters of the longest of them."""
+
+ESCAPED: Final = 6
+"""Bytes of a message that one byte of a text may take, as ``\\u0000``."""
+
+ENVELOPE: Final = 64 << 10
+"""Bytes of a message around the content of a file."""
 
 NAMED: Final = 12
 """Names or URIs that an error names."""
@@ -309,7 +315,7 @@ class SkillService:
         return connection
 
     async def _get(self, connection: Connection, uri: str, *, again: bool) -> Skill:
-        """The entry from the server. What it says of a listed skill that the list does not makes the list stale."""
+        """The entry from the server. If the list has another, it is listed again."""
         server = connection.name
         try:
             found = await self._requests.repeat(connection, uri, lambda: connection.client.skills.get(uri, again=again))
@@ -321,7 +327,7 @@ class SkillService:
         self._consent.noticed(server, connection.config.identity, [skill])
         listed = self._catalog.skill(server, uri)
         if listed is not None and listed.canonical != skill.canonical:
-            connection.listings.skills.mark_stale()
+            await connection.relist(CatalogKind.SKILLS)
         return skill
 
     def _named(self, skill: Skill, path: str) -> tuple[str, SkillFile | None]:
@@ -359,14 +365,19 @@ class SkillService:
             return await self._requests.send(
                 server, record, uri, origin, lambda client: client.resources.read(uri, again=again)
             )
+        except ServerError as error:
+            if error.code not in (ErrorCode.INVALID_PARAMS, ErrorCode.RESOURCE_NOT_FOUND):
+                raise
+            words = f"The server does not have {show_name(skill.path_of(uri))}, which its entry lists: {error.message}"
+            raise SkillRefused("missing-file", words) from None
         except MessageTooLarge as error:
             if file is None:
                 raise
-            most = size_text(error.limit)
-            words = f"The server's answer for {show_name(uri)} is larger than a message may be ({most})"
-            raise SkillRefused(
-                "too-large-message", f"{words}; raise limits.message_bytes if {size_text(file.size)} are right."
-            ) from None
+            words = f"The file {show_name(skill.path_of(uri))} was not read: {error}"
+            if file.size * ESCAPED + ENVELOPE < error.limit:
+                raise SkillRefused("wrong-size", f"{words}; its entry says {file.size:,} bytes.") from None
+            more = f"the file has {file.size:,} bytes, and more as the server writes it"
+            raise SkillRefused("too-large-message", f"{words}; {more}; raise message_bytes in [limits].") from None
 
     async def _checked(
         self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, result: ReadResourceResult

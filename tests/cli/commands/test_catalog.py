@@ -149,4 +149,4 @@ def test_a_process_reads_a_resource_and_ends() -> None:
 def test_a_resource_that_is_said_to_be_large_is_read_with_a_warning(mcphost: Mcphost) -> None:
     said = mcphost("read", offers("--huge"), "memo:///huge")
     assert (said.code, said.out) == (0, "so small")
-    assert said.err == "mcphost: stdio: says that this resource has 500 MB; a message may have 16 MB\n"
+    assert said.err == "mcphost: stdio: says that this resource has 500 MB; a message may have 24 MB\n"
