@@ -14,7 +14,7 @@ from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.started_tasks import KEPT, StartedTasks
 from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, script, settings, statuses
 from tests.host.server_requests.pending import NO, Person
@@ -84,9 +84,10 @@ async def test_the_extension_is_declared_or_withheld_for_each_server(
 
 
 @pytest.mark.requirement("EXT-04")
-def test_tasks_are_the_only_extension_used_by_default() -> None:
+def test_tasks_and_skills_are_used_by_default() -> None:
     config = settings(a={"url": "https://a.example/mcp"}).servers["a"]
-    assert (config.capabilities.extensions, config.oauth.grant) == ((TASKS_EXTENSION,), "authorization_code")
+    assert config.capabilities.extensions == (TASKS_EXTENSION, SKILLS_EXTENSION)
+    assert config.oauth.grant == "authorization_code"
 
 
 @pytest.mark.requirement("XTASK-09")
