@@ -353,7 +353,7 @@ async def test_hidden_text_is_counted_and_makes_the_question_careful() -> None:
     async with Skilled(server, answers=(ONCE,)) as running:
         loaded = await running.skills.load("a", "tags")
         (question,) = running.asked.questions
-        assert (question.hidden, question.careful, loaded.hidden) == (7, True, 7)
+        assert (question.hidden, question.careful, loaded.hidden) == (7, True, 14)
 
 
 # The bytes alone.
