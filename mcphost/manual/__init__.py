@@ -19,6 +19,7 @@ TOPICS: Final = (
     "agents",
     "serve",
     "chat",
+    "skills",
     "sign-in",
     "command-line",
     "configuration",
