@@ -240,6 +240,8 @@ class HeldSignIn(NamedTuple):
     """Seconds since a person signed in; None: unknown."""
     problem: str = ""
     """Why there is no valid token, as a sentence; empty if nothing went wrong."""
+    proof_refused: bool = False
+    """True if the proof of the token's key was refused, so that another sign-in does not help."""
 
 
 HELD_SIGN_IN: Final = "mcphost.sign_in"

@@ -54,7 +54,9 @@ class TokenPresenter(httpx.Auth):
             await _drop_body(response)
         if response.status_code in (401, 403):
             held = await self._session.held()
-            response.extensions[HELD_SIGN_IN] = held._replace(problem=problem or held.problem)
+            response.extensions[HELD_SIGN_IN] = held._replace(
+                problem=problem or held.problem, proof_refused=bool(problem)
+            )
 
 
 def _proof_error(header: str) -> str:

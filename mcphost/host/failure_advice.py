@@ -162,6 +162,10 @@ def _next_sign_in(error: AuthorizationRequired, server: str, config: ServerConfi
     from mcphost.auth.ports import obtains_alone
 
     held, named = error.held or HeldSignIn(), _scopes(error)
+    if held.proof_refused:
+        table = "the oauth of an entry for it" if isinstance(config, GivenServer) else f"[servers.{server}.oauth]"
+        keys = f'dpop = "off" in {table}'
+        return f"Correct the clock of this machine if it is off. Otherwise ask whoever runs the server, or set {keys}."
     if command := sign_in_command(error, server, config):
         more = " for more" if error.status != 401 or (held.signed_in and " --scope" in command) else ""
         return f"Sign in{more or (' again' if held.signed_in or held.problem else '')} with: {command}"
@@ -176,6 +180,8 @@ def _next_sign_in(error: AuthorizationRequired, server: str, config: ServerConfi
 def repeats_sign_in(error: AuthorizationRequired) -> bool:
     """True if the sign-in that this refusal calls for would only repeat the one that was just made."""
     held = error.held
+    if held is not None and held.proof_refused:
+        return True
     if held is None or not held.signed_in or not set(_scopes(error)).issubset(held.asked):
         return False
     return error.status != 401 or (held.age is not None and held.age <= RECENT_SECONDS)

@@ -226,6 +226,7 @@ async def test_a_wrong_proof_renews_nothing_and_names_the_clock() -> None:
     response = await sent(server)
     assert (response.status_code, server.renewals, len(server.requests)) == (401, 0, 1)
     clock = "the clock of this machine is 7 min ahead of the server's"
+    assert response.extensions[HELD_SIGN_IN].proof_refused
     assert response.extensions[HELD_SIGN_IN].problem == f"the server does not take the proof of the key: {clock}"
 
 

@@ -108,6 +108,7 @@ def test_a_403_is_about_the_account_where_mcphost_signs_in() -> None:
         ('Bearer scope="a"', 403, OLD, "You signed in for a, and the server still refuses"),
         ("Bearer", 403, OLD, "account: mcphost logout web, then mcphost login web"),
         ("Bearer", 403, HeldSignIn(), "Sign in for more with: mcphost login web"),
+        ("DPoP", 401, OLD._replace(proof_refused=True), 'or set dpop = "off" in [servers.web.oauth].'),
     ],
 )
 def test_no_sign_in_is_advised_that_only_repeats_the_last_one(

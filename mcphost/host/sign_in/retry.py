@@ -68,7 +68,8 @@ class RetriedOperation:
         ``on_wait`` gets the sign-in. Raises ``refusal`` if none may start, SignInFailed, or Declined if it was stopped.
         """
         name = self._connection.entry
-        if not self._retry.begins or not self._connection.config.signs_in:
+        hopeless = refusal.held is not None and refusal.held.proof_refused
+        if hopeless or not self._retry.begins or not self._connection.config.signs_in:
             raise refusal
         if (
             completed := self._retry.completed(name)

@@ -232,6 +232,14 @@ _BY_CODE: Final[Mapping[str, tuple[str, str]]] = {
     "unauthorized_client": _CLIENT,
     "invalid_scope": ("of what was asked for", "Try again with fewer scopes, or set scopes for this server."),
     "invalid_grant": ("no one's: the code was used up or too old", "Try again."),
+    "invalid_dpop_proof": (
+        "this machine's clock's, or the authorization server's",
+        'Correct the clock if it is off, or set dpop = "off" for this server.',
+    ),
+    "use_dpop_nonce": (
+        "the authorization server's",
+        'It does not take its own nonce: set dpop = "off" for this server.',
+    ),
     "temporarily_unavailable": ("the authorization server's", "It is in trouble: try again later."),
     "server_error": ("the authorization server's", "It is in trouble: try again later, or tell whoever runs it."),
     "refused": ("the authorization server's", "It does not register clients: ask whoever runs it for a client id."),
