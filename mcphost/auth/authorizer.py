@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -38,7 +38,6 @@ from mcphost.auth.ports import (
     CALLBACK_SECONDS,
     AuthorizationLink,
     IdentitySettings,
-    IdentityStatus,
     OAuthSettings,
     SignInExchange,
     SignInStatus,
@@ -92,11 +91,11 @@ class Authorizer:
         """Return the sign-in of this identity, which all its servers share."""
         identity = self._identities.get(settings.name)
         if identity is None or identity.settings != settings:
-            identity = IdentitySession(settings, self._identity_store, self._now, self._resolve)
+            identity = IdentitySession(settings, self._identity_store, self._now, self._resolve, self._assertions)
             self._identities[settings.name] = identity
         return identity
 
-    async def sign_in_identity(self, settings: IdentitySettings, person: SignInUser) -> IdentityStatus:
+    async def sign_in_identity(self, settings: IdentitySettings, person: SignInUser) -> SignInStatus:
         """Sign in at the identity provider, also if someone is signed in. Raises as `sign_in`."""
         identity = self.identity(settings)
         runner = _FlowRunner(identity.steps, person)
@@ -107,9 +106,17 @@ class Authorizer:
         finally:
             await runner.aclose()
         self._signed_in(identity)
-        return await identity.status()
+        status = await identity.status()
+        return SignInStatus(
+            signed_in=status.signed_in,
+            issuer=status.issuer,
+            client_id=settings.client_id,
+            expires_at=status.expires_at,
+            renewable=status.renewable,
+            kept_in=status.kept_in,
+        )
 
-    async def sign_out_identity(self, settings: IdentitySettings) -> str:
+    async def sign_out_identity(self, settings: IdentitySettings) -> tuple[str, Sequence[str]]:
         """Forget the sign-in of the identity, and the grants that were made with it; return what happened."""
         kept, problem = await self.identity(settings).sign_out()
         for server in kept.servers:
@@ -117,11 +124,10 @@ class Authorizer:
                 grants = tuple(grant for grant in held.grants if grant.identity != settings.name)
                 await self._store.write(server, held.model_copy(update={"grants": grants}))
         if not (kept.id_token or kept.refresh_token):
-            return "no one was signed in"
-        tokens = (
-            f"the refresh token was not revoked, and ends by itself: {problem}" if problem else "the tokens are gone"
-        )
-        return f"signed out; {tokens}" + (f"; also those of {', '.join(kept.servers)}" if kept.servers else "")
+            return "no one was signed in", kept.servers
+        revoked = f"the refresh token was not revoked: {problem}" if problem else "the tokens are forgotten"
+        also = f", with those of {', '.join(kept.servers)}" if kept.servers else ""
+        return f"signed out; {revoked}{also}", kept.servers
 
     async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         session = self._known_session(server)

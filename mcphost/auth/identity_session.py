@@ -6,15 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from mcphost.auth.assertions import AssertionReader
+from mcphost.auth.flow.id_tokens import account_of
 from mcphost.auth.flow.identity import renew_identity, revoke_identity, sign_in_identity
 from mcphost.auth.flow.steps import LOGIN, Flow, GetIdentity, IdentityToken, SignInIdentity, StepUp
+from mcphost.auth.flow.workload import why_unfit
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
-from mcphost.auth.ports import IdentitySettings, IdentityStatus
+from mcphost.auth.jwt_claims import claims_of
+from mcphost.auth.ports import AssertionSource, IdentitySettings, IdentityStatus
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.identities import KeptIdentity, identity_item
 from mcphost.auth.storage.tokens import ItemStore
 from mcphost.errors import ConfigError, SignInFailed
 from mcphost.net.origins import host_of
+from mcphost.protocol.display import show_line
 
 PAUSE: Final = 30.0
 """Seconds after a renewal failed in which none is tried."""
@@ -29,8 +34,9 @@ class IdentitySession:
         store: ItemStore[KeptIdentity],
         now: Callable[[], float],
         resolve: ResolveHost = resolve,
+        assertions: AssertionReader | None = None,
     ) -> None:
-        self.settings = settings
+        self.settings, self._assertions = settings, assertions
         self._store, self._now = store, now
         self._item = identity_item(settings.name)
         self.steps = StepRunner(Fetcher(settings.issuer, resolve).fetch)
@@ -45,6 +51,8 @@ class IdentitySession:
 
     async def token(self, step: GetIdentity) -> IdentityToken:
         """The token without a person. Raises SignInFailed, with code `LOGIN` if a person must sign in."""
+        if self.settings.id_token is not None:
+            return await self._given(self.settings.id_token, step.rejected)
         kept = await self.kept()
         if (token := self._present(kept)) is not None and token.token != step.rejected:
             return token
@@ -63,6 +71,11 @@ class IdentitySession:
         self, step: SignInIdentity, run: Callable[[Flow[KeptIdentity]], Awaitable[KeptIdentity]]
     ) -> IdentityToken:
         """Let the person sign in; those who ask at the same time share one visit. ``run`` shows it to the person."""
+        if self.settings.id_token is not None:
+            source = show_line(self.settings.id_token.words, 300)
+            raise SignInFailed(
+                f"identity {self.settings.name} takes its ID token from {source}: no one signs in for it"
+            )
         since = self._now()
         async with self._visits:
             before = await self.kept(again=True)
@@ -85,7 +98,7 @@ class IdentitySession:
             await self._store.write(self._item, self._own(held).with_server(server))
 
     async def status(self) -> IdentityStatus:
-        kept = await self.kept()
+        kept, source = await self.kept(), self.settings.id_token
         return IdentityStatus(
             name=self.settings.name,
             issuer=self.settings.issuer,
@@ -95,7 +108,7 @@ class IdentitySession:
             renewable=bool(kept.refresh_token),
             servers=kept.servers,
             problem=self._problem or self._store.unread(self._item),
-            kept_in=self._store.place(self._item),
+            kept_in=self._store.place(self._item) if source is None else f"given by {show_line(source.words, 300)}",
         )
 
     async def sign_out(self) -> tuple[KeptIdentity, str]:
@@ -117,6 +130,19 @@ class IdentitySession:
         """Wait for the renewal under way, if any."""
         if self._renewal is not None:
             await asyncio.wait([self._renewal])
+
+    async def _given(self, source: AssertionSource, rejected: str) -> IdentityToken:
+        """The ID token of the configured source. Its signature is the provider's business."""
+        what = f"the ID token of {show_line(source.words, 300)}"
+        if self._assertions is None:
+            raise SignInFailed(f"{what} cannot be read in this run")
+        token = await self._assertions.read(source, self.settings.client_id, self._item)
+        claims = claims_of(token)
+        if problem := why_unfit(claims, {self.settings.client_id}, self._now()):
+            raise SignInFailed(f"{what} {problem}; nothing was sent")
+        if token == rejected:
+            raise SignInFailed(f"{what} was refused by {host_of(self.settings.issuer)}, and there is no newer one")
+        return IdentityToken(token, "id_token", account_of(claims))
 
     async def _renewed(self, rejected: str) -> IdentityToken:
         """The token after one shared renewal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import Final, Literal, Protocol
@@ -45,6 +45,8 @@ class IdentitySettings:
     scopes: tuple[str, ...] = ("openid", "offline_access")
     redirect_host: Literal["127.0.0.1", "localhost"] = "127.0.0.1"
     redirect_port: int = 0
+    id_token: AssertionSource | None = None
+    """The source of an ID token, instead of a sign-in."""
     subject: Literal["auto", "id_token", "refresh_token"] = "auto"
     """The token that proves the identity; ``auto``: the refresh token where there is no valid ID token."""
 
@@ -116,6 +118,7 @@ def obtains_alone(settings: _Granted) -> bool:
 
 
 BOUND: Final = "bound to a key of this machine"
+NO_BROWSER: Final = "no browser is needed"
 
 
 class ClientOrigin(Enum):
@@ -283,6 +286,21 @@ class SignInUser(Protocol):
 
     def step(self, number: int, exchange: SignInExchange) -> None:
         """A step began or ended; ``number`` counts from 1."""
+
+
+class IdentityPort(Protocol):
+    """Signs one identity in and out."""
+
+    async def sign_in(self, person: SignInUser) -> SignInStatus:
+        """Sign in at the identity provider. Raises SignInFailed, Declined, ConfigError."""
+
+    async def status(self) -> IdentityStatus: ...
+
+    async def sign_out(self) -> tuple[str, Sequence[str]]:
+        """Forget the sign-in, and the tokens of servers that were got with it; return what happened, and their names.
+
+        Raises SignInFailed, ConfigError.
+        """
 
 
 class SignInPort(Protocol):

@@ -214,7 +214,10 @@ def _speed(text: str) -> float:
 
 
 _SERVER: Final = _argument("server", "SERVER", SERVER_HELP)
-_SIGN_IN_SERVER: Final = _argument("server", "SERVER", "a configured name or a URL")
+_SIGN_IN_SERVER: Final = (
+    _argument("server", "SERVER", "a configured name or a URL", nargs="?"),
+    _argument("--identity", "NAME", "the identity of this name in the configuration, instead of a server"),
+)
 _STARTED_SERVER: Final = _argument(
     "server", "SERVER", f"{SERVER_HELP}; without one: all that start by themselves", nargs="?"
 )
@@ -828,7 +831,7 @@ such arguments.
         "login.run_login",
         "Sign in to a server with your browser (OAuth).",
         [
-            _SIGN_IN_SERVER,
+            *_SIGN_IN_SERVER,
             _flag("--no-browser", "print the link, and open no browser"),
             _repeated("--scope", "S", "ask for this scope, too"),
             _flag("--yes", "agree to the sign-in as planned, without a question"),
@@ -838,13 +841,17 @@ such arguments.
         """\
   mcphost login docs
   mcphost login https://docs.example.com/mcp --no-browser
+  mcphost login --identity corp                   at your company's identity provider, for all its servers
 """,
     ),
     "logout": Subcommand(
         "login.run_logout",
         "Sign out of a server and delete its tokens.",
-        [_SIGN_IN_SERVER],
-        "  mcphost logout docs\n",
+        list(_SIGN_IN_SERVER),
+        """\
+  mcphost logout docs
+  mcphost logout --identity corp                  also deletes the tokens of its servers
+""",
     ),
     "add": Subcommand(
         "adding.run_add",

@@ -16,7 +16,7 @@ from mcphost.cli.settings import find, read_settings, users_settings
 from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
 from mcphost.config import LoadedConfig, Values, state_folder
 from mcphost.config.state import StateStore
-from mcphost.errors import ConfigError
+from mcphost.errors import ConfigError, UsageError
 from mcphost.host.consent.questions import Approver, DeclineAll
 from mcphost.host.desktop import open_page
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
@@ -137,8 +137,16 @@ def run_without_calls(
     return in_host(chosen.config, parts, work)
 
 
+def select_identities(options: Namespace) -> Selection:
+    """The user's own configuration without its servers, since only it has identities."""
+    loaded = users_settings(find(options.config, os.environ, options.profile)).loaded
+    return Selection(loaded.config.model_copy(update={"servers": {}}), ())
+
+
 def select_for_sign_in(options: Namespace) -> tuple[Selection, str]:
     """As `select_server`. Raises ConfigError where the server takes no sign-in."""
+    if options.server is None or options.identity is not None:
+        raise UsageError("name a SERVER, or --identity NAME")
     chosen, name = select_server(options)
     server = chosen.config.servers[name]
     if server.signs_in:

@@ -132,6 +132,7 @@ def dependencies(
         roots=tuple(roots),
         resolve_roots=lambda config, name: resolve_roots(config, values, name),
         sign_in=sign_ins.port,
+        identity=sign_ins.identity,
         audit_sign_ins=audit_sign_ins,
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,

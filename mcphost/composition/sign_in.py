@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,7 +13,17 @@ from urllib.parse import urlsplit
 
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
-from mcphost.config import ComparedServer, Config, GivenServer, ResolvedIdentity, ResolvedServer, Values, entry_of
+from mcphost.config import (
+    AssertionConfig,
+    ComparedServer,
+    Config,
+    GivenServer,
+    ResolvedIdentity,
+    ResolvedServer,
+    Values,
+    entry_of,
+    resolve_identity,
+)
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError, SignInFailed
 from mcphost.transports.stdio.descendants import new_mark
@@ -20,7 +31,16 @@ from mcphost.transports.stdio.transport import Command, child_environment, find_
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
-    from mcphost.auth.ports import IdentitySettings, OAuthSettings, SignInPort, SignInStatus, SignInUser
+    from mcphost.auth.ports import (
+        AssertionSource,
+        IdentityPort,
+        IdentitySettings,
+        IdentityStatus,
+        OAuthSettings,
+        SignInPort,
+        SignInStatus,
+        SignInUser,
+    )
     from mcphost.auth.presenter import TokenPresenter
     from mcphost.auth.session import TokenSession
 
@@ -74,6 +94,18 @@ class SignIns:
             raise SignInFailed(f"{name} is not signed in to: {why}")
         return _ServerSignIn(self._authorizer(), item_name(config, server))
 
+    async def identity(self, config: Config, name: str) -> IdentityPort:
+        """The sign-in of one identity, its references resolved. Raises ConfigError.
+
+        One that is no longer configured can still be signed out of.
+        """
+        if name in config.identity:
+            found = await asyncio.to_thread(resolve_identity, config, self._values, name)
+            return _IdentitySignIn(self._authorizer(), identity_settings(found))
+        from mcphost.auth.ports import IdentitySettings
+
+        return _IdentitySignIn(self._authorizer(), IdentitySettings(name, "", ""))
+
     async def forget(self, config: Config, name: str, detected: DetectedTransports) -> Sequence[str]:
         """Delete what was learned of a server besides its tokens; returns it in words."""
         server, _ = await resolve_in_thread(config, self._values, name, lambda _: None)
@@ -108,15 +140,20 @@ class SignIns:
 
 
 def _settings(server: ResolvedServer) -> OAuthSettings:
-    from mcphost.auth.ports import AssertionSource, OAuthSettings
+    from mcphost.auth.ports import OAuthSettings
 
     given = {name: value for name, value in server.oauth if value is not None}
-    source = server.oauth.assertion
     given["identity"] = None if server.identity is None else identity_settings(server.identity)
-    given["assertion"] = (
-        None if source is None else AssertionSource(source.file or "", source.env or "", source.command, source.github)
-    )
+    given["assertion"] = _source(server.oauth.assertion)
     return OAuthSettings(**given)
+
+
+def _source(source: AssertionConfig | None) -> AssertionSource | None:
+    from mcphost.auth.ports import AssertionSource
+
+    if source is None:
+        return None
+    return AssertionSource(source.file or "", source.env or "", source.command, source.github)
 
 
 def _located(program: str) -> tuple[str, Mapping[str, str]]:
@@ -142,11 +179,27 @@ class _ServerSignIn:
         return await self._authorizer.sign_out(self._item)
 
 
+class _IdentitySignIn:
+    """The `IdentityPort` of one identity."""
+
+    def __init__(self, authorizer: Authorizer, settings: IdentitySettings) -> None:
+        self._authorizer, self._settings = authorizer, settings
+
+    async def sign_in(self, person: SignInUser) -> SignInStatus:
+        return await self._authorizer.sign_in_identity(self._settings, person)
+
+    async def status(self) -> IdentityStatus:
+        return await self._authorizer.identity(self._settings).status()
+
+    async def sign_out(self) -> tuple[str, Sequence[str]]:
+        return await self._authorizer.sign_out_identity(self._settings)
+
+
 def identity_settings(identity: ResolvedIdentity) -> IdentitySettings:
     from mcphost.auth.ports import IdentitySettings
 
     given = {name: value for name, value in identity.settings if value is not None}
-    return IdentitySettings(identity.name, **given)
+    return IdentitySettings(identity.name, **{**given, "id_token": _source(identity.settings.id_token)})
 
 
 def item_name(config: Config, server: ResolvedServer) -> str:

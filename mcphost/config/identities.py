@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from mcphost.config.fields import ConfigTable, Filled, Several, Url, misplaced
+from mcphost.config.servers import AssertionConfig
 
 OPENID = "openid"
 """The scope without which a provider gives no ID token."""
@@ -32,6 +33,8 @@ class IdentityConfig(ConfigTable):
     """The host in the address that the browser comes back to."""
     redirect_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """The local port the browser comes back to; 0 is any free one."""
+    id_token: AssertionConfig | None = None
+    """The source of an ID token, instead of a sign-in; it is asked for each token of a server."""
     subject: Literal["auto", "id_token", "refresh_token"] = "auto"
     """The token that proves the identity; auto: the ID token, and the refresh token where there is no valid one."""
 
@@ -39,4 +42,6 @@ class IdentityConfig(ConfigTable):
     def _consistent(self) -> Self:
         if OPENID not in self.scopes:
             raise misplaced("scopes", f'scopes need "{OPENID}", or the identity provider gives no ID token')
+        if self.id_token is not None and self.subject == "refresh_token":
+            raise misplaced("subject", 'subject = "refresh_token" does not go with id_token, which gives an ID token')
         return self

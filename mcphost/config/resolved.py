@@ -203,14 +203,15 @@ class _Resolution:
             **self._client(oauth, "oauth."),
             "resource": self._optional(oauth.resource, "oauth.resource"),
             "client_metadata_url": self._document_url(oauth.client_metadata_url),
-            "assertion": self._assertion(oauth.assertion),
+            "assertion": self._assertion(oauth.assertion, "oauth.assertion"),
             "audience": self._optional(oauth.audience, "oauth.audience"),
             "token_endpoint": self._url(oauth.token_endpoint, "oauth.token_endpoint"),
         }
         return oauth.model_copy(update={name: value for name, value in resolved.items() if value})
 
     def identity(self, identity: IdentityConfig) -> IdentityConfig:
-        return identity.model_copy(update={name: value for name, value in self._client(identity).items() if value})
+        resolved = {**self._client(identity), "id_token": self._assertion(identity.id_token, "id_token")}
+        return identity.model_copy(update={name: value for name, value in resolved.items() if value})
 
     def _client(self, table: OAuthConfig | IdentityConfig, within: str = "") -> dict[str, object]:
         """The issuer, the client there and its scopes, resolved."""
@@ -225,10 +226,9 @@ class _Resolution:
             ),
         }
 
-    def _assertion(self, source: AssertionConfig | None) -> AssertionConfig | None:
+    def _assertion(self, source: AssertionConfig | None, key: str) -> AssertionConfig | None:
         if source is None:
             return None
-        key = "oauth.assertion"
         command = self._arguments(source.command, f"{key}.command")
         if command:
             program = os.path.expanduser(command[0])

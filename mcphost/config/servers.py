@@ -39,7 +39,7 @@ from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 
 
 class AssertionConfig(ConfigTable):
-    """The source of the JWT by which the platform names this workload; exactly one key. A JWT is kept nowhere."""
+    """The source of a JWT, such as that by which a platform names a workload; exactly one key. It is kept nowhere."""
 
     file: Location | None = None
     """A file by its full path, read again for each token, such as a projected token of Kubernetes."""

@@ -17,7 +17,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.base import ProcessUsageReport, Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed
-    from mcphost.auth.ports import SignInPort
+    from mcphost.auth.ports import IdentityPort, SignInPort
     from mcphost.config.calls import CallsFile
     from mcphost.host.models import ModelPort
     from mcphost.host.traffic.redactions import TrafficTarget
@@ -56,6 +56,8 @@ class Dependencies:
     """Opens the language models of the configuration; None: no model is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
     """Returns the sign-in port of a server. Raises ConfigError, SignInFailed. None: signing in is not possible."""
+    identity: Callable[[Config, str], Awaitable[IdentityPort]] | None = None
+    """Returns the port of an identity, likewise."""
     audit_sign_ins: Callable[[Callable[[Mapping[str, Any]], Awaitable[None]]], None] | None = None
     """Takes what writes an audit record before a sign-in without a person runs a command. Raises Declined."""
     open_url: Open = no_browser

@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # imported when they are first used: most runs need none of t
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
     from mcphost.host.saved_calls import SavedCallService
+    from mcphost.host.sign_in.identities import IdentityService
     from mcphost.host.skills.service import SkillService
     from mcphost.host.tool_calls.copies import CallCopies
     from mcphost.host.traffic.file import TrafficFile
@@ -238,6 +239,14 @@ class Host:
                 reporting=self._reporting,
             )
         )
+
+    @cached_property
+    def identities(self) -> IdentityService:
+        """The accounts at identity providers."""
+        from mcphost.host.sign_in.identities import IdentityService
+
+        given = self._dependencies
+        return IdentityService(given.identity, self._config, self.servers, self.sign_ins, self._reporting)
 
     @cached_property
     def models(self) -> ModelCatalog:

@@ -26,7 +26,7 @@ from mcphost.host.server_requests.request_kinds import SCREEN_KINDS, WRITING
 from mcphost.host.skills.service import LoadedSkill
 from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.models.tools import Tool
-from tests.conformance.signing_in import NAME, oauth_settings, say, variables
+from tests.conformance.signing_in import NAME, identities, oauth_settings, say, variables
 
 MODERN = "2026-07-28"
 SIGN_INS = 3
@@ -59,6 +59,7 @@ class Visitor:
         server = {"url": url, "oauth": oauth_settings(context), "protocol": era, "roots": [os.getcwd()]}
         made = {
             "servers": {NAME: server},
+            "identity": identities(context),
             "models": {"script": {"provider": "demo", "model": "demo-script"}},
             "policy": {"default": "allow"},
         }

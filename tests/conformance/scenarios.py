@@ -16,7 +16,7 @@ SKILLS = (
 )
 """Scenarios that no requirement set names."""
 
-WAITING = ("auth/enterprise-managed-authorization",)
+WAITING: tuple[str, ...] = ()
 """Scenarios that mcphost cannot follow yet."""
 
 
@@ -53,6 +53,7 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "auth/pre-registration": Checks(14),
         "auth/client-credentials-jwt": Checks(9),
         "auth/client-credentials-basic": Checks(9),
+        "auth/enterprise-managed-authorization": Checks(12),
         "auth/dpop": Checks(12),
         "auth/dpop-nonce": Checks(14),
         "auth/wif-jwt-bearer": Checks(9),
@@ -97,6 +98,7 @@ CHECKS: Mapping[str, Mapping[str, Checks]] = {
         "json-schema-ref-no-deref": Checks(1),
         "auth/client-credentials-jwt": Checks(7),
         "auth/client-credentials-basic": Checks(7),
+        "auth/enterprise-managed-authorization": Checks(10),
         "auth/dpop": Checks(13),
         "auth/dpop-nonce": Checks(15),
         "auth/wif-jwt-bearer": Checks(7),

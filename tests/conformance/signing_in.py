@@ -15,12 +15,23 @@ DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 JWT = "CONFORMANCE_JWT"
-"""The variable with the JWT of a workload."""
+"""The variable with the JWT of a workload, or the ID token of an identity."""
+
+IDENTITY = "conformance"
 
 
 def variables(context: Mapping[str, Any]) -> dict[str, str]:
     """The environment of the client."""
-    return {JWT: context["valid_jwt"]} if "valid_jwt" in context else {}
+    token = context.get("valid_jwt") or context.get("idp_id_token")
+    return {JWT: token} if token else {}
+
+
+def identities(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of identities."""
+    if "idp_id_token" not in context:
+        return {}
+    client = {"issuer": context["idp_issuer"], "client_id": context["idp_client_id"]}
+    return {IDENTITY: {**client, "id_token": {"env": JWT}}}
 
 
 def oauth_settings(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +45,9 @@ def oauth_settings(context: Mapping[str, Any]) -> dict[str, Any]:
             "client_id": context["client_id"],
             "private_key": context["private_key_pem"],
         }
+    if "idp_id_token" in context:
+        client = {"client_id": context["client_id"], "client_secret": context["client_secret"]}
+        return {"grant": "enterprise", "identity": IDENTITY, **client}
     known = {name: context[name] for name in ("client_id", "client_secret") if name in context}
     machine = "client-credentials" in os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
     return {"client_metadata_url": DOCUMENT, **known, **({"grant": "client_credentials"} if machine else {})}

@@ -59,8 +59,13 @@ def read_id_token(token: str, keys: HttpAnswer | Unreachable, expected: Expected
         raise SignInFailed(f"{_provider(expected)} gave no ID token; the scope openid may not be allowed")
     claims = _signed_claims(token, _published(keys, expected), expected)
     _check_claims(claims, expected, now)
-    account = next((text for name in _ACCOUNT if isinstance(text := claims.get(name), str) and text.strip()), "")
-    return IdTokenClaims(str(claims["sub"]), float(claims["exp"]), account[:255] or str(claims["sub"]))
+    return IdTokenClaims(str(claims["sub"]), float(claims["exp"]), account_of(claims))
+
+
+def account_of(claims: Mapping[str, Any]) -> str:
+    """The account as people know it, else the subject; foreign text."""
+    named = next((text for name in _ACCOUNT if isinstance(text := claims.get(name), str) and text.strip()), "")
+    return (named or str(claims.get("sub", "")))[:255]
 
 
 def _published(answer: HttpAnswer | Unreachable, expected: Expected) -> list[dict[str, Any]]:

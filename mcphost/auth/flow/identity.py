@@ -88,7 +88,7 @@ def ask_for_identity(identity: IdentitySettings) -> Flow[None]:
     plan = SignInPlan(
         server=identity_item(identity.name),
         url=identity.issuer,
-        resource=identity.issuer,
+        resource="",
         issuer=identity.issuer,
         authorization_endpoint=provider.server.authorization_endpoint,
         token_endpoint=provider.token_endpoint,

@@ -15,11 +15,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcphost.auth.ports import BOUND, ClientOrigin, SignInConsent, SignInExchange, SignInPlan
+from mcphost.auth.ports import BOUND, NO_BROWSER, ClientOrigin, SignInConsent, SignInExchange, SignInPlan
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
-from mcphost.cli.preparation import run_audited, select_for_sign_in
+from mcphost.cli.preparation import run_audited, select_for_sign_in, select_identities
 from mcphost.cli.terminal import hidden_line, secret_problem
 from mcphost.cli.terminal_modes import is_in_foreground, without_echo
 from mcphost.composition import Selection
@@ -41,14 +41,26 @@ if TYPE_CHECKING:
 
 
 def run_login(options: Namespace) -> int:
-    chosen, name = select_for_sign_in(options)
+    at_provider = options.server is None and options.identity is not None
+    chosen, name = (select_identities(options), options.identity) if at_provider else select_for_sign_in(options)
     requested = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
     approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
-    return run_audited(options, chosen, approver, lambda host: login(host, requested, chosen.broken), open_url=open_url)
+
+    async def work(host: Host) -> Outcome:
+        return await (login_identity(host, requested) if at_provider else login(host, requested, chosen.broken))
+
+    return run_audited(options, chosen, approver, work, open_url=open_url)
 
 
 def run_logout(options: Namespace) -> int:
-    return sign_out(options, *select_for_sign_in(options))
+    if options.server is not None or options.identity is None:
+        return sign_out(options, *select_for_sign_in(options))
+    name: str = options.identity
+
+    async def work(host: Host) -> Outcome:
+        return Outcome(f"identity {name}: {show_line(await host.identities.sign_out(name), 1000)}\n")
+
+    return run_audited(options, select_identities(options), None, work)
 
 
 def sign_out(options: Namespace, chosen: Selection, name: str) -> int:
@@ -150,20 +162,35 @@ async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> O
     connection = host.servers[request.server]
     if not connection.ready and connection.state is not ServerState.NEEDS_SIGN_IN:
         raise failure(host, request.server, broken)
-    sign_in = host.sign_ins.begin(request.server)
+    standing = await _followed(host, host.sign_ins.begin(request.server), request)
+    await host.servers.ready([request.server])
+    return replace(_outcome(standing, request, request.server), remarks=tuple(_remarks(host, request.server)))
+
+
+async def login_identity(host: Host, request: LoginRequested) -> Outcome:
+    """Sign in at an identity provider. Raises SignInFailed, Declined, UsageError for scopes, UnknownName."""
+    if request.scopes:
+        raise UsageError("--scope is for servers; the scopes of an identity are in the configuration")
+    standing = await _followed(host, host.identities.begin(request.server), request)
+    return _outcome(standing, request, f"identity {request.server}")
+
+
+def _outcome(standing: SignInStatus, request: LoginRequested, name: str) -> Outcome:
+    return Outcome(json_text(status_object(standing)) if request.as_json else f"{name}: {status_text(standing)}\n")
+
+
+async def _followed(host: Host, sign_in: SignIn, request: LoginRequested) -> SignInStatus:
+    """Print the progress of a sign-in, and pass on what is pasted, until its end."""
     teller = _ProgressPrinter(sign_in, request.verbose)
     stop = host.bus.observe(teller.heard, SignInChanged)
     pasting = asyncio.create_task(_paste(sign_in, teller), name="read what is pasted")
     try:
-        standing = await sign_in.result()
+        return await sign_in.result()
     finally:
         stop()
         pasting.cancel()
         await asyncio.gather(pasting, return_exceptions=True)
         teller.close()
-    await host.servers.ready([request.server])
-    text = json_text(status_object(standing)) if request.as_json else f"{request.server}: {status_text(standing)}\n"
-    return Outcome(text, remarks=tuple(_remarks(host, request.server)))
 
 
 async def logout(host: Host, server: str) -> Outcome:
@@ -299,20 +326,33 @@ def _step_words(number: int, step: SignInExchange) -> str:
 def _plan_lines(server: str, plan: SignInPlan) -> Iterator[str]:
     asks = f"{' '.join(plan.scopes) or 'no scope'}, named by {plan.scopes_from}"
     client = plan.client.value + (f" ({plan.client_id})" if plan.client_id else "")
+    of_server = [("server", f"{server}  {in_both(plan.url)}"), ("token for", in_both(plan.resource))]
     facts = [
-        ("server", f"{server}  {in_both(plan.url)}"),
-        ("token for", in_both(plan.resource)),
-        ("signs in at", host_in(plan.issuer).both),
-        ("page", in_both(plan.authorization_endpoint)),
+        *(of_server if plan.resource else []),
+        *_parties(plan),
         ("token from", in_both(plan.token_endpoint)),
         *([("registers at", in_both(plan.registration_endpoint))] if plan.client is ClientOrigin.REGISTER else []),
         *([] if plan.obtained else [("asks for", asks)]),
         *([("you have" if plan.obtained else "you had", " ".join(plan.granted))] if plan.granted else []),
         ("known there", client),
-        ("comes back to", plan.redirect_uri),
+        *([("comes back to", plan.redirect_uri)] if plan.redirect_uri else []),
         *([("the token is", BOUND)] if plan.bound else []),
     ]
     for name, value in facts:
         yield f"  {name:<14}{show_line(value, NO_CUT)}"
     for warning in (*plan.warnings, *warnings_of(plan.urls), *filter(None, [plan.problem])):
         yield f"  WARNING       {show_line(warning, NO_CUT)}"
+
+
+def _parties(plan: SignInPlan) -> Iterator[tuple[str, str]]:
+    """The places where the person signs in."""
+    if not plan.identity:
+        yield "signs in at", host_in(plan.issuer).both
+        yield "page", in_both(plan.authorization_endpoint)
+        return
+    yield "identity", f"{plan.identity} at {host_in(plan.identity_issuer).both}"
+    yield "account", f"{plan.account}; {NO_BROWSER}" if plan.account else "to be chosen in the browser"
+    if plan.authorization_endpoint:
+        yield "page", in_both(plan.authorization_endpoint)
+    if plan.issuer != plan.identity_issuer:
+        yield "granted by", host_in(plan.issuer).both

@@ -112,7 +112,7 @@ def _values(action: argparse.Action, line: _Line, names: KnownNames) -> Iterator
         yield from ((str(choice), "") for choice in action.choices)
         return
     find = _FIND.get((_command(line.parser), action.dest)) or _FIND.get(("", str(action.metavar)))
-    find = _profiles if action.dest == "profile" else find
+    find = {"profile": _profiles, "identity": _identities}.get(action.dest, find)
     if find is not None:
         yield from find(names, line)
 
@@ -127,6 +127,10 @@ def _servers(names: KnownNames, line: _Line) -> Iterator[Candidate]:
 
 def _profiles(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     return ((name, "") for name in names.profiles(line.given.get("config")))
+
+
+def _identities(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    return ((name, "") for name in names.identities(line.given.get("config")))
 
 
 def _of_server(kind: str) -> Callable[[KnownNames, _Line], Iterator[Candidate]]:

@@ -58,6 +58,9 @@ class KnownNames:
     def models(self, config: str | None = None) -> list[str]:
         return self._entries(config, ("models",))
 
+    def identities(self, config: str | None = None) -> list[str]:
+        return self._entries(config, ("identity",))
+
     def profiles(self, config: str | None = None) -> list[str]:
         return self._entries(config, ("profiles",))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mcphost.config import Config, entry_of
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
 from mcphost.host.background import BackgroundTasks
+from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Approver, SignInQuestion
 from mcphost.host.desktop import Open
 from mcphost.host.events import SignInChanged
@@ -195,12 +196,22 @@ class SignInService:
 
     def begin_for(self, server: str, refusal: AuthorizationRequired, *, by_user: bool = False) -> SignIn:
         """Begin the sign-in that a refusal calls for, or join the one that runs."""
-        if (running := self.running(server)) is not None:
+        return self.start(entry_of(server), refusal, self._at_server, by_user=by_user)
+
+    def start(
+        self,
+        name: str,
+        refusal: AuthorizationRequired,
+        attempt: Callable[[SignIn], Awaitable[SignInStatus]],
+        *,
+        by_user: bool,
+    ) -> SignIn:
+        """Start ``attempt`` as the sign-in called ``name``, or join the one that runs."""
+        if (running := self.running(name)) is not None:
             return running
-        server = entry_of(server)
         number = len(self.all) + 1
-        sign_in = self.all[number] = SignIn(number, server, refusal, self, began=by_user)
-        task = self._background.start(self._run(sign_in), f"sign-in {number}")
+        sign_in = self.all[number] = SignIn(number, name, refusal, self, began=by_user)
+        task = self._background.start(self._run(sign_in, attempt), f"sign-in {number}")
         sign_in.attach(task)
         task.add_done_callback(lambda _: None if sign_in.state.ended else sign_in.ended(SignInState.CANCELLED))
         self.changed(sign_in)
@@ -269,10 +280,21 @@ class SignInService:
     def changed(self, sign_in: SignIn) -> None:
         self._bus.publish(SignInChanged(sign_in.server, sign_in.number))
 
-    async def _run(self, sign_in: SignIn) -> None:
+    def signed_in_with(self, identity: str) -> None:
+        """Let the servers try again that wait for a sign-in with this identity."""
+        for name, entry in self._config().servers.items():
+            if entry.oauth.identity == identity:
+                for connection in self._servers.of_entry(name):
+                    if connection.state is ServerState.NEEDS_SIGN_IN and self.running(name) is None:
+                        connection.signed_in()
+
+    async def _at_server(self, sign_in: SignIn) -> SignInStatus:
+        why, port = sign_in.why, await self._port(sign_in.server)
+        return await port.sign_in(why.www_authenticate, why.status, sign_in)
+
+    async def _run(self, sign_in: SignIn, attempt: Callable[[SignIn], Awaitable[SignInStatus]]) -> None:
         try:
-            why, port = sign_in.why, await self._port(sign_in.server)
-            sign_in.status = await port.sign_in(why.www_authenticate, why.status, sign_in)
+            sign_in.status = await attempt(sign_in)
         except asyncio.CancelledError:
             sign_in.ended(SignInState.CANCELLED)
             return
@@ -286,4 +308,7 @@ class SignInService:
             sign_in.ended(SignInState.DONE)
             for connection in self._servers.of_entry(sign_in.server):
                 connection.signed_in()
+            entry = self._config().servers.get(sign_in.server)
+            if entry is not None and entry.oauth.identity is not None:
+                self.signed_in_with(entry.oauth.identity)
         self._audit.note({"event": "sign-in", "server": sign_in.server, "outcome": sign_in.state.value})

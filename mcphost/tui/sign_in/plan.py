@@ -14,10 +14,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from mcphost.auth.ports import BOUND, ClientOrigin, SignInConsent, SignInPlan
+from mcphost.auth.ports import BOUND, NO_BROWSER, ClientOrigin, SignInConsent, SignInPlan
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
-from mcphost.protocol.host_names import HostName, host_in, warnings_of
+from mcphost.protocol.host_names import host_in, warnings_of
 from mcphost.tui.kit.answers import LATER, SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -36,7 +36,8 @@ def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
     yield fact("token for", show(plan.resource, limit=LONG))
     yield from _places(plan)
     yield from _client(plan)
-    yield fact("comes back to", show(plan.redirect_uri, limit=300))
+    if plan.redirect_uri:
+        yield fact("comes back to", show(plan.redirect_uri, limit=300))
     if plan.bound:
         yield fact("the token is", BOUND)
 
@@ -47,14 +48,18 @@ def warnings(plan: SignInPlan) -> list[str]:
 
 
 def _places(plan: SignInPlan) -> Iterator[Fact]:
-    issuer = host_in(plan.issuer)
-    address = show(plan.issuer, limit=LONG)
-    before, found, after = address.partition(issuer.wire)
-    name = Content.assemble(before, (found, "bold"), after)
-    yield Fact("you sign in at", Content.assemble(name, _reading(issuer)))
+    issuer, page = host_in(plan.issuer), plan.authorization_endpoint
+    if plan.identity:
+        name = f"{show_line(plan.identity, 60)} at "
+        yield Fact("identity", Content.assemble(name, _address(plan.identity_issuer)))
+        yield from _account(plan)
+        yield Fact("token from", _address(plan.issuer))
+        page = ""
+    else:
+        yield Fact("you sign in at", _address(plan.issuer))
     registers = plan.registration_endpoint if plan.client is ClientOrigin.REGISTER else ""
     others = (
-        ("its page is at", plan.authorization_endpoint),
+        ("its page is at", page),
         ("token from", plan.token_endpoint),
         ("registers at", registers),
     )
@@ -64,8 +69,23 @@ def _places(plan: SignInPlan) -> Iterator[Fact]:
             yield fact(label, f"{host.both}: another host", "$text-warning")
 
 
-def _reading(host: HostName) -> str:
-    return "" if host.wire == host.read else f"\nwhich reads {host.read}"
+def _account(plan: SignInPlan) -> Iterator[Fact]:
+    """The account at the identity provider, or that the browser goes there first."""
+    if plan.account:
+        yield fact("account", f"{show_line(plan.account, 200)}; {NO_BROWSER}")
+        return
+    page = host_in(plan.authorization_endpoint)
+    elsewhere = page.wire != host_in(plan.identity_issuer).wire
+    where = f"at {page.both}, another host" if elsewhere else "there"
+    yield fact("account", f"you sign in {where}, in the browser", "$text-warning" if elsewhere else "")
+
+
+def _address(url: str) -> Content:
+    """An address with its host in bold, and how the host reads."""
+    host = host_in(url)
+    before, found, after = show(url, limit=LONG).partition(host.wire)
+    reading = "" if host.wire == host.read else f"\nwhich reads {host.read}"
+    return Content.assemble(before, (found, "bold"), after, reading)
 
 
 def _client(plan: SignInPlan) -> Iterator[Fact]:
@@ -81,7 +101,7 @@ def plan_line(plan: SignInPlan) -> str:
     """Where to sign in and the number of scopes, for a list."""
     many = len(plan.scopes)
     scopes = f", {many} scope{'' if many == 1 else 's'}" if many else ""
-    return f"sign in at {host_in(plan.issuer).wire}{scopes}"
+    return f"sign in at {host_in(plan.identity_issuer or plan.issuer).wire}{scopes}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +283,8 @@ def _answers(plan: SignInPlan, *, locked: bool) -> Iterator[AnswerOption]:
         return
     where = show_line(host_in(plan.authorization_endpoint).wire, 80)
     first = "register, then open" if plan.client is ClientOrigin.REGISTER else "open"
-    yield AnswerOption("y", f"sign in: {first} {where} in the browser", "agree", locked=locked)
+    how = f"{first} {where} in the browser" if plan.authorization_endpoint else NO_BROWSER
+    yield AnswerOption("y", f"sign in: {how}", "agree", locked=locked)
     if plan.scopes:
         yield AnswerOption("e", "edit the scopes", "edit")
     yield AnswerOption("n", "don't sign in", "decline")
