@@ -73,8 +73,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
              "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports", "mcphost.serving"],
+    # protocol.skill_text, protocol.skill_uris: the body of a SKILL.md, and names of skills that look the same.
     "tui": ["mcphost.errors", "mcphost.posix", "mcphost.config", "mcphost.host", "mcphost.auth.ports",
-            "mcphost.imports", "mcphost.manual", *SEEN],
+            "mcphost.imports", "mcphost.manual", "mcphost.protocol.skill_text", "mcphost.protocol.skill_uris", *SEEN],
     "demo": ["mcphost.protocol", "mcphost.serving"],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.host", "mcphost.serving"],

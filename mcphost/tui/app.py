@@ -134,7 +134,7 @@ class McphostApp(ResilientApp):
             "find",
             id="app.palette",
             priority=True,
-            tooltip="Find any tool, resource, prompt, server, call, conversation or action",
+            tooltip="Find any tool, resource, prompt, skill, server, call, conversation or action",
         ),
         Binding("f2", "inbox", "inbox", id="app.inbox", tooltip="What waits for your answer"),
         Binding("g", "grants", "allowed", id="app.grants", tooltip="What runs without asking", show=False),

@@ -1,4 +1,4 @@
-"""The command palette: finds tools, resources, prompts, servers, calls, conversations, settings and actions.
+"""The command palette: finds tools, resources, prompts, skills, servers, calls, conversations, settings and actions.
 
 The actions of every tab are among them, each with its place; choosing one goes there first. A controller adds entries
 of its own with a line in ``McphostApp.palette_sources``.
@@ -28,7 +28,7 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList
 from textual.worker import Worker
 
-from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool
+from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogSkill, CatalogTemplate, CatalogTool
 from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
 from mcphost.host.layout import DRAWERS
@@ -77,7 +77,8 @@ PASSED_OVER: Final = frozenset({"escape", "left", "right"})
 """Keys that only mean something where one is."""
 
 ORDER: Final = (
-    "tool", "saved", "resource", "template", "prompt", "server", "conversation", "here", "action", "setting", "call",
+    "tool", "saved", "skill", "resource", "template", "prompt", "server", "conversation", "here", "action", "setting",
+    "call",
 )  # fmt: skip
 """The kinds of entries: what one may look for, before what one did with it."""
 
@@ -113,7 +114,8 @@ class Entry:
 Found = tuple[Entry, SearchText]
 Sources = Iterable[tuple[str, Iterable[SystemCommand]]]
 """The kinds of entries that controllers add, each with its commands; a kind's first word is in `ORDER`."""
-Catalog = tuple[CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt, ...]
+Offered = CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt | CatalogSkill
+Catalog = tuple[Offered, ...]
 
 
 class Themes(Protocol):
@@ -181,7 +183,13 @@ class Palette:
     def prepare(self) -> None:
         """Begin to index what the servers offer, unless it is what it was at the last opening."""
         catalog = self._host.catalog
-        offered: Catalog = (*catalog.tools(), *catalog.resources(), *catalog.templates(), *catalog.prompts())
+        offered: Catalog = (
+            *catalog.tools(),
+            *catalog.resources(),
+            *catalog.templates(),
+            *catalog.prompts(),
+            *catalog.skills(),
+        )
         if offered != self._offered or self._indexing is None or self._indexing.is_cancelled:
             self._offered = offered
             self._indexing = self._app.run_worker(partial(self._index, offered), group="palette", exclusive=True)
@@ -201,7 +209,7 @@ class Palette:
             await asyncio.sleep(0)
         return index
 
-    def _offer(self, offered: CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt) -> Found:
+    def _offer(self, offered: Offered) -> Found:
         if isinstance(offered, CatalogTool):
             tool = offered.tool
             act = partial(self._tools.open_tool, offered)
@@ -210,6 +218,9 @@ class Palette:
             prompt = offered.prompt
             act = partial(self._catalog.choose_prompt, offered)
             return offer_entry("prompt", offered.server, prompt.name, prompt.label, prompt.description, act)
+        if isinstance(offered, CatalogSkill):
+            skill, act = offered.skill, partial(self._catalog.choose_skill, offered)
+            return offer_entry("skill", offered.server, skill.uri, skill.label, skill.description, act)
         if isinstance(offered, CatalogResource):
             resource = offered.resource
             open_it = partial(self._catalog.open, offered.server, resource.uri, resource.size)
@@ -275,7 +286,7 @@ class Palette:
         if (result := main.tools.result) is not None and result.call is not None:
             opened = partial(main.call_later, self._tools.open_call, result.call.number)
             yield Place("Result", opened, (result,))
-        for tab, pane in (("resources", main.resources), ("prompts", main.prompts)):
+        for tab, pane in (("resources", main.resources), ("prompts", main.prompts), ("skills", main.skills)):
             if pane is not None:
                 yield Place(TAB_NAMES[tab][0], partial(go, tab), (pane.list, pane))
         if main.chat is not None:
@@ -422,7 +433,7 @@ class PaletteScreen(CommandPalette):
 
     def __init__(self, *, everything: bool) -> None:
         """``everything``: else only what can be done in the dialog below is found."""
-        found = "a tool, resource, prompt, server, call, conversation, setting or action"
+        found = "a tool, resource, prompt, skill, server, call, conversation, setting or action"
         super().__init__(placeholder=f"Find {found}" if everything else "Find an action of this dialog")
         self._everything = everything
         self._drawn_for: int | None = None

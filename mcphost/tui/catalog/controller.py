@@ -10,7 +10,7 @@ from textual.app import App
 from textual.widgets import TabbedContent
 from textual.worker import Worker
 
-from mcphost.host.catalog import CatalogPrompt, CatalogTemplate
+from mcphost.host.catalog import CatalogPrompt, CatalogSkill, CatalogTemplate
 from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.textual_private.corrections import KeyOrder
@@ -39,6 +39,11 @@ class CatalogController:
     async def choose_template(self, entry: CatalogTemplate, values: Mapping[str, str] | None = None) -> None:
         self._main.query_one(TabbedContent).active = "resources"
         await (await self._main.resources_pane()).choose_filled(entry, values)
+
+    async def choose_skill(self, entry: CatalogSkill) -> None:
+        """Go to a skill, and read its SKILL.md."""
+        self._main.query_one(TabbedContent).active = "skills"
+        await (await self._main.skills_pane()).choose(entry)
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()

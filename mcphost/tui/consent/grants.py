@@ -19,11 +19,12 @@ EMPTY = "Nothing is allowed without asking.\nWhat you allow “until mcphost exi
 
 
 class GrantsScreen(ListScreen[Approval, None]):
-    """Lists what ``grants`` returns; ``revoke`` takes back one of them."""
+    """Lists what ``grants`` returns; ``revoke`` takes one of them back."""
 
     HELP = (
-        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern, or all "
-        "tools of a server that claim to be read-only. The configuration's [policy] is not listed."
+        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern, all "
+        "tools of a server that claim to be read-only, or a skill with exactly the files that it had. The "
+        "configuration's [policy] is not listed."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,11 +39,7 @@ class GrantsScreen(ListScreen[Approval, None]):
     }
     """
 
-    def __init__(
-        self,
-        grants: Callable[[], Sequence[Approval]],
-        revoke: Callable[[Approval], None],
-    ) -> None:
+    def __init__(self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[Approval], None]) -> None:
         super().__init__("Allowed without asking", "", EMPTY)
         self._grants, self._revoke = grants, revoke
 

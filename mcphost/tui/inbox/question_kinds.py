@@ -16,6 +16,7 @@ from mcphost.host.consent.questions import (
     RootsQuestion,
     SamplingQuestion,
     SignInQuestion,
+    SkillQuestion,
     ToolCallQuestion,
     UrlQuestion,
 )
@@ -120,6 +121,12 @@ def _result(host: Host, waiting: OpenQuestion, question: ResultQuestion) -> Ques
     return ResultScreen(waiting, question)
 
 
+def _skill(host: Host, waiting: OpenQuestion, question: SkillQuestion) -> QuestionDialog:
+    from mcphost.tui.consent.skill import SkillScreen
+
+    return SkillScreen(waiting, question)
+
+
 def _with_message(question: FormQuestion | UrlQuestion) -> str:
     return f"{question.about}: {show_name(question.message)}" if question.message else question.about
 
@@ -132,4 +139,5 @@ KINDS: Final[Mapping[type, QuestionKind]] = {
     RootsQuestion: QuestionKind(_folders, asks="asks for its roots"),
     SamplingQuestion: QuestionKind(_sampling, asks="asks for a model's answer"),
     ResultQuestion: QuestionKind(_result),
+    SkillQuestion: QuestionKind(_skill),
 }

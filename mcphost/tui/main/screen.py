@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mcphost.tui.chat.pane import ChatPane
     from mcphost.tui.prompts.pane import PromptsPane
     from mcphost.tui.resources.pane import ResourcesPane
+    from mcphost.tui.skills.pane import SkillsPane
     from mcphost.tui.traffic.pane import TrafficPane
 
 Pane = TypeVar("Pane", bound=Widget)
@@ -63,22 +64,24 @@ FOLDED_FOR_WORK = 140
 THREE_COLUMNS = 180
 """Columns from which list, form and result are side by side."""
 
-FULL_TAB_NAMES = 72
-"""Columns from which the full names of all tabs fit beside the servers."""
+SERVERS, FOLDED_SERVERS = 26, 6
+"""Columns of the servers, and of their strip of marks."""
 
-UNFOLDED = 20
-"""Columns by which the servers are wider while they are not folded."""
+FULL_TAB_NAMES, SKILLS_TAB = 66, 11
+"""Columns that the full names of all tabs need with their counts, and how many of them are for skills."""
 
 TAB_NAMES = {
     "tools": ("Tools", "Tools", "t"),
     "resources": ("Resources", "Res.", "e"),
     "prompts": ("Prompts", "Pro.", "p"),
+    "skills": ("Skills", "Skills", "I"),
     "chat": ("Chat", "Chat", "f5"),
     "calls": ("Calls", "Calls", "h"),
     "card": ("Server", "Srv.", "c"),
     "traffic": ("Traffic", "Traf.", "f4"),
 }
-"""The label of each tab, its short form for narrow screens, and the key that goes there."""
+"""The label of each tab, its short form for narrow screens, and the key that goes there. The tab of skills is made once
+a server has some."""
 
 FIRST_FRAME = 0.1
 """Seconds after which the hidden panes are made, so that they do not delay the first frame."""
@@ -159,6 +162,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Binding("t", "go('tools')", "tools", id="go.tools", tooltip="Tools", show=False),
         Binding("e", "go('resources')", "resources", id="go.resources", tooltip="Resources", show=False),
         Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="Prompts", show=False),
+        Binding("I", "go('skills')", "skills", id="go.skills", tooltip="Skills: instructions for a model", show=False),
         Binding("h", "go('calls')", "calls", id="go.calls", tooltip="Calls of this run and of earlier ones"),
         Binding("c", "go('card')", "card", id="go.card", tooltip="The chosen server", show=False),
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Logs; from a call, its lines; from the logs, close them"),
@@ -254,6 +258,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._making = asyncio.Lock()
         self.resources: ResourcesPane | None = None
         self.prompts: PromptsPane | None = None
+        self.skills: SkillsPane | None = None
+        self.has_skills = False
+        """True once a server had skills: their tab then stays until mcphost exits."""
         self.chat: ChatPane | None = None
         self.traffic: TrafficPane | None = None
         self.single = False
@@ -291,6 +298,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
             yield self._side
             with self._tabs:
                 for name, (full, short, _) in TAB_NAMES.items():
+                    if name == "skills":
+                        continue
                     with TabPane(short if self._tabs.has_class("-tight") else full, id=name):
                         if name == "tools":
                             yield self.tools
@@ -318,6 +327,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
                 await self.resources_pane()
             case "prompts":
                 await self.prompts_pane()
+            case "skills" if self.has_skills:
+                await self.skills_pane()
             case "chat":
                 await self.chat_pane()
             case "calls":
@@ -346,6 +357,14 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
                 self.prompts = await self._add_pane("prompts", PromptsPane(self._host, single=self.single))
         return self.prompts
+
+    async def skills_pane(self) -> SkillsPane:
+        async with self._making:
+            if self.skills is None:
+                from mcphost.tui.skills.pane import SkillsPane
+
+                self.skills = await self._add_pane("skills", SkillsPane(self._host, single=self.single))
+        return self.skills
 
     async def chat_pane(self) -> ChatPane:
         async with self._making:
@@ -397,9 +416,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._fold_servers(size)
         self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < TWO_PARTS
         self.tools.set_wide(size.width >= THREE_COLUMNS)
-        for pane in (self.tools, self.resources, self.prompts):
-            if pane is not None:
-                pane.set_single(self.single)
+        for pane in self._catalog_panes.values():
+            pane.set_single(self.single)
         self._divide()
         self._arrange_logs(size)
 
@@ -414,9 +432,15 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self.servers.styles.height, self.servers.styles.max_height = len(self.servers.all) + 3, "50%"
 
     @property
+    def _catalog_panes(self) -> Mapping[str, ToolsPane | CatalogPane[Any]]:
+        """The panes with a list of what servers offer, by their tabs, as far as they were made."""
+        panes = {"tools": self.tools, "resources": self.resources, "prompts": self.prompts, "skills": self.skills}
+        return {tab: pane for tab, pane in panes.items() if pane is not None}
+
+    @property
     def _working(self) -> bool:
         """True if the open tab shows a form, or what it opened, and no longer the list alone."""
-        pane = {"tools": self.tools, "resources": self.resources, "prompts": self.prompts}.get(self._tabs.active)
+        pane = self._catalog_panes.get(self._tabs.active)
         return pane is not None and pane.step != "list"
 
     @on(RoomChanged)
@@ -428,10 +452,15 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     def _fit_tabs(self) -> None:
         """Shorten the names of the tabs where the unfolded servers take their room."""
-        narrow = self._side.has_class("-narrow")
-        unfolded = UNFOLDED if narrow and self._side.has_focus_within else 0
-        self._tabs.set_class(self.app.size.width - unfolded < FULL_TAB_NAMES, "-tight", update=self._tabs.is_attached)
+        folded = self._side.has_class("-narrow") and not self._side.has_focus_within
+        room = self.app.size.width - (FOLDED_SERVERS if folded else SERVERS)
+        self._tabs.set_class(room < FULL_TAB_NAMES + self._for_skills, "-tight", update=self._tabs.is_attached)
         self._label_tabs()
+
+    @property
+    def _for_skills(self) -> int:
+        """The columns of their tab."""
+        return SKILLS_TAB if self.has_skills else 0
 
     def on_descendant_focus(self) -> None:
         if self._side.has_class("-narrow"):
@@ -446,9 +475,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     @on(PaneMade)
     def _take_into_panes(self) -> None:
-        for pane in (self.tools, self.resources, self.prompts):
-            if pane is not None:
-                pane.list.fold_groups(self._layout.folded.get(pane.list.TITLE.lower(), frozenset()))
+        for pane in self._catalog_panes.values():
+            pane.list.fold_groups(self._layout.folded.get(pane.list.TITLE.lower(), frozenset()))
         self._divide()
 
     @on(CatalogList.ServerChosen)
@@ -462,9 +490,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._keep(replace(self._layout, folded={**self._layout.folded, event.title: event.folded}))
 
     def _divide(self) -> None:
-        for pane in (self.tools, self.resources, self.prompts):
-            if pane is None:
-                continue
+        for pane in self._catalog_panes.values():
             share = self._layout.list_share
             most = share if pane is self.tools else share + FOR_ADDRESSES
             if pane.step != "list":
@@ -559,6 +585,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
                 self.call_later(self._go_to_list, self.resources_pane)
             case "prompts":
                 self.call_later(self._go_to_list, self.prompts_pane)
+            case "skills":
+                self.call_later(self._go_to_list, self.skills_pane)
             case "chat":
                 self.call_later(self._go_to_chat)
             case "calls":
@@ -575,7 +603,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if event.pane.id not in ("chat", None):
             self._before_chat = event.pane.id
         self._fill(event.pane.id if event.pane.id in ("traffic", "chat") else None)
-        if event.pane.id in ("tools", "resources", "prompts"):
+        if event.pane.id in ("tools", "resources", "prompts", "skills"):
             self.app.run_worker(self._host.servers.refresh_lists(), group="refresh-lists")
         if event.pane.id == "chat":
             self.post_message(self.ChatOpened())
@@ -637,6 +665,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
             return not self.single
         if action == "go" and parameters == ("agents",):
             return self.agents is not None
+        if action == "go" and parameters == ("skills",):
+            return self.has_skills
         return self._has_tasks if action == "tasks" else True
 
     def action_saved_calls(self) -> None:
@@ -658,6 +688,16 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self._fit_servers()
             self.refresh_bindings()
         self.agents.show_agents(agents)
+
+    async def add_skills_tab(self) -> None:
+        """Add the tab of skills, unless it is there."""
+        if not self.has_skills:
+            self.has_skills = True
+            await self._tabs.add_pane(TabPane("Skills", id="skills"), after="prompts")
+            self._fit_tabs()
+            self.refresh_bindings()
+            if self.makes_panes_ahead:
+                await self.skills_pane()
 
     def show_elsewhere(self, words: str) -> None:
         """Say which other programs have servers, while there is nothing of the user's own here."""
@@ -703,7 +743,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         label, place = Content(full), full.lower().find(key)
         if place >= 0:
             label = label.stylize("underline", place, place + 1)
-        elif self.app.size.width >= SIDE_BY_SIDE:
+        elif self.app.size.width >= SIDE_BY_SIDE + self._for_skills:
             label = Content.assemble(label, (f" {key}", "$foreground-muted"))
         count = self._counts.get(name, 0)
         return Content.assemble(label, f" {count:,}") if count else label

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from mcphost.config import ComparedServer
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.subscriptions import Subscription
 from mcphost.host.events import (
@@ -115,15 +116,22 @@ class MainScreenUpdater:
         self._main.calls.show_calls(self._host.tool_calls.calls.values(), server)
 
     def offers(self) -> None:
-        """Update the resources and prompts of the selected server."""
+        """Update the resources, prompts and skills of the selected server."""
         server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
         resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
-        tools = len(catalog.tools(server))
-        main.show_counts({"tools": tools, "resources": len(resources) + len(templates), "prompts": len(prompts)})
+        tools, skills = len(catalog.tools(server)), catalog.skills(server)
+        counts = {"tools": tools, "resources": len(resources) + len(templates), "prompts": len(prompts)}
+        main.show_counts({**counts, "skills": len(skills)})
         if main.resources is not None and main.resources.is_attached:  # not while the app exits
             main.resources.show_resources(resources, templates, self._watched(), server)
         if main.prompts is not None and main.prompts.is_attached:
             main.prompts.show_prompts(prompts, server)
+        if main.skills is not None and main.skills.is_attached:
+            main.skills.show_skills(skills, server)
+        elif not main.has_skills and any(
+            each.listings.declared(CatalogKind.SKILLS) for each in self._host.servers.values()
+        ):
+            main.call_later(main.add_skills_tab)
 
     def _watched(self) -> dict[tuple[str, str], Subscription]:
         names = self._host.servers

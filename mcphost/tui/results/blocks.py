@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -16,6 +17,7 @@ from textual.widgets import Static
 
 from mcphost.protocol.display import show
 from mcphost.tui.kit.code_text import CodeView, colour, language_of
+from mcphost.tui.kit.facts_table import FactsTable, fact
 from mcphost.tui.kit.hex_view import HexView
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.markdown import AT_ONCE, MarkdownView, render_markdown
@@ -26,6 +28,9 @@ from mcphost.tui.results.links import LinksScreen, links_in
 from mcphost.tui.results.picture_view import PictureView, unavailable_reason
 from mcphost.tui.results.pictures import NO_PICTURES
 from mcphost.tui.textual_private.corrections import ScrolledColumn
+
+WIDEST_FIELD: Final = 24
+"""Cells of the names in a table of fields."""
 
 
 class BlockView(Vertical):
@@ -104,6 +109,9 @@ class BlockView(Vertical):
     def _described(self) -> Iterator[Widget]:
         """Draw an image if possible, else list its facts."""
         block, pixels = self.block, self.pixels
+        if block.kind == "fields":
+            yield FactsTable((fact(name, value) for name, value in block.facts), labels=_label_width(block))
+            return
         if pixels is None or block.data is None:
             problem = self._undrawn or (unavailable_reason(self.app) if block.pixels else "")
             yield Static(_facts(block, f"Not drawn: {problem}" if problem else ""), classes="facts", markup=False)
@@ -180,7 +188,7 @@ class BlockList(ScrolledColumn):
 
     DEFAULT_CSS = """
     BlockList { height: 1fr; scrollbar-size-vertical: 1; }
-    BlockList > Static { width: 1fr; height: auto; padding: 0 1; }
+    BlockList > Static, BlockList > FactsTable { width: 1fr; height: auto; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -213,7 +221,8 @@ class BlockList(ScrolledColumn):
 
     def __init__(self, *widgets: Widget) -> None:
         super().__init__(*widgets)
-        self._blocks = [widget for widget in widgets if isinstance(widget, BlockView)]
+        views = (widget for widget in widgets if isinstance(widget, BlockView))
+        self._blocks = [view for view in views if view.block.kind != "fields"]
         self._at = 0
 
     @property
@@ -306,6 +315,10 @@ class BlockList(ScrolledColumn):
 
 def _has_presentations(block: Block) -> bool:
     return block.text is not None or block.data is not None
+
+
+def _label_width(block: Block) -> int:
+    return min(WIDEST_FIELD, max((cell_len(name) for name, _ in block.facts), default=0)) + 2
 
 
 def _facts(block: Block, problem: str = "") -> Content:

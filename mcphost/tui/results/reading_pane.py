@@ -1,4 +1,4 @@
-"""The contents of a resource or the messages of a prompt, or the failure to read them."""
+"""The contents of a resource or a skill, or the messages of a prompt, or the failure to read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.errors import Declined, McphostError, ServerError
+from mcphost.errors import Declined, McphostError, ServerError, SkillRefused
 from mcphost.host.failure_advice import advice_on
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
@@ -24,6 +24,7 @@ from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
 from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.export import file_name, save_as
+from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.messages import PagerRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.results.blocks import BlockList, BlockView
@@ -53,6 +54,10 @@ class PaneReading:
     """Why nothing is shown although the answer holds something."""
     kept: Freshness | None = None
     """The freshness of a resource from the cache; None if it came from the server."""
+    facts: tuple[Fact, ...] = ()
+    """Facts of mcphost, above all else."""
+    listed: bool = False
+    """True if the blocks are from a list: nothing was read for them."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -204,16 +209,27 @@ def kept_words(kept: Freshness, now: float, clock: datetime) -> str:
 
 def _state(reading: PaneReading) -> Iterator[str]:
     if reading.error is not None:
-        yield "◌ not read" if isinstance(reading.error, Declined) else "✖ failed"
+        yield _failed(reading.error)
     elif reading.blocks is None:
         yield "◐ reading"
         return
+    if reading.listed:
+        yield "○ not read"
+        return
     yield duration_text(reading.seconds)
-    if reading.blocks is not None:
+    if reading.blocks is not None and reading.error is None:
         yield size_text(reading.size)
 
 
+def _failed(error: McphostError) -> str:
+    if isinstance(error, Declined):
+        return "◌ not read"
+    return "✖ refused" if isinstance(error, SkillRefused) else "✖ failed"
+
+
 def _widgets(reading: PaneReading) -> Iterator[Widget]:
+    if reading.facts:
+        yield FactsTable(reading.facts)
     if reading.error is not None:
         yield from _failure(reading.error, reading.server)
     elif reading.blocks is None:
@@ -234,6 +250,8 @@ def _widgets(reading: PaneReading) -> Iterator[Widget]:
 def _failure(error: McphostError, server: str) -> Iterator[Widget]:
     if isinstance(error, Declined):
         yield Notice("◌", show_line(str(error), 500), "Press enter in the list to try again.", "calm")
+    elif isinstance(error, SkillRefused):
+        yield Notice("✖", show_line(str(error), 800), "Nothing of it is shown. r gets the entry again.", "error")
     elif (advice := advice_on(error, server)) is not None:
         yield Notice("✖", advice.headline, advice.next_step, "error")
         if not isinstance(error, ServerError):

@@ -18,6 +18,7 @@ from textual.worker import Worker
 
 from mcphost.config import RecordedServer
 from mcphost.errors import McphostError
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip
 from mcphost.host.connections.process_usage import UsageReading
@@ -41,6 +42,7 @@ from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 if TYPE_CHECKING:
     from mcphost.host.connections.instances import SharingReport
+    from mcphost.host.connections.listings import Listing
     from mcphost.host.sampling.budgets import SamplingUsage
 
 
@@ -68,6 +70,9 @@ def usage_facts(program: ProgramUsage | None) -> Iterator[Fact]:
     if reading.too_large:
         yield fact("", f"▲ {reading.too_large}", "$text-warning")
 
+
+LEFT_OUT: Final = 20
+"""Items of a list that are named as left out."""
 
 SHOWN: Final = 6
 """Roots on the card."""
@@ -412,7 +417,7 @@ def card(
     yield from _group("State", _state(connection, now), first=True)
     yield from _group("Sign-in", sign_in_facts(connection, sign_in))
     yield from _group("Process" if connection.config.url is None else "Connection", _process(connection, program))
-    lists = _tools(connection), _kept_lists(connection, now)
+    lists = _tools(connection), _skills(connection), _kept_lists(connection, now)
     yield from _group("Protocol", chain(_session(connection), *lists, _irregularities(connection, dropped)))
     yield from _group("Consent", consent_facts(connection.name, questions, now))
     yield from _group("Agents", sharing_facts(sharing))
@@ -566,11 +571,27 @@ def _tools(connection: Connection) -> Iterator[Fact]:
         yield fact("tasks", "off: capabilities.extensions in its entry")
     if connection.notice:
         yield fact("", show(connection.notice, limit=400), "$text-warning")
-    for refused in connection.rejected[:20]:
+    yield from _left_out(connection.listings.tools)
+
+
+def _skills(connection: Connection) -> Iterator[Fact]:
+    """The number of skills that the server lists; nothing for one without them."""
+    if not connection.ready or not connection.listings.declared(CatalogKind.SKILLS):
+        return
+    folders = " · their folders can be listed" if connection.client.skills.directory_read else ""
+    yield fact("skills", f"{len(connection.listings.skills.items):,} listed{folders}")
+    if notice := connection.notice_of(CatalogKind.SKILLS):
+        yield fact("", show(notice, limit=400), "$text-warning")
+    yield from _left_out(connection.listings.skills)
+
+
+def _left_out(listing: Listing[Any]) -> Iterator[Fact]:
+    rejected = listing.rejected
+    for refused in rejected[:LEFT_OUT]:
         words = f"{show_line(refused.name, 60)}: {show_line(refused.reason, 200)}"
         yield fact("left out", words, "$text-warning")
-    if len(connection.rejected) > 20:
-        yield fact("", f"and {len(connection.rejected) - 20} more: see the logs")
+    if len(rejected) > LEFT_OUT:
+        yield fact("", f"and {len(rejected) - LEFT_OUT} more: see the logs")
 
 
 def _kept_lists(connection: Connection, now: float) -> Iterator[Fact]:

@@ -1,0 +1,1 @@
+"""The pane for skills: the list, and a reader that verifies what it reads."""
