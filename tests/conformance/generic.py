@@ -33,7 +33,7 @@ SIGN_INS = 3
 """The number of sign-ins to connect: the authorization server may change in between."""
 
 LISTED_ALONE = ("sep-2640-client-no-prefetch",)
-"""Scenarios whose skills nobody loads."""
+"""Scenarios whose skills are listed, and never loaded."""
 
 DEPTH = 5
 """Levels of objects for which arguments are made."""
