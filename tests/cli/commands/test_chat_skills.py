@@ -25,7 +25,7 @@ def test_a_skill_needs_a_remembered_approval_or_a_terminal(tmp_path: Path) -> No
     assert b'the skill "tides" was declined by policy: there is no terminal to ask on' in err
 
 
-# REQ "SKILL-18"
+@pytest.mark.requirement("SKILL-18")
 def test_a_skill_that_was_allowed_for_good_is_shown_and_sent(tmp_path: Path) -> None:
     with model(tmp_path, OK, script="skills.py") as (words, web):
         command = [sys.executable, "-m", "mcphost", *words, "--skill", "echo:tides", "when?"]

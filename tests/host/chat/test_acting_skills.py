@@ -81,7 +81,7 @@ def test_the_skills_are_named_with_their_servers() -> None:
     assert in_words([TIDES, OTHER]) == "the skills tides of charts and tides of other"
 
 
-# REQ "SKILL-16", "SKILL-18"
+@pytest.mark.requirement("SKILL-16", "SKILL-18")
 @pytest.mark.parametrize(
     ("told", "words"),
     [

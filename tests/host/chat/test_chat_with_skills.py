@@ -76,7 +76,7 @@ def told(host: ChatHost) -> str:
     return "\n".join(f"{message.role}: {message.text} {message.results}" for message in messages)
 
 
-# REQ "SKILL-03", "SKILL-15"
+@pytest.mark.requirement("SKILL-03", "SKILL-15")
 async def test_a_skill_is_untrusted_text_and_never_in_the_system_prompt(tmp_path: Path) -> None:
     async with charts(tmp_path, text("At noon.")) as host:
         turn = await act(host)
@@ -96,7 +96,7 @@ async def test_a_skill_is_untrusted_text_and_never_in_the_system_prompt(tmp_path
     assert "*attached, the skill tides of charts, untrusted: skill://tides/SKILL.md" in exported
 
 
-# REQ "SKILL-09"
+@pytest.mark.requirement("SKILL-09")
 async def test_a_listed_file_is_read_verified_and_marked(tmp_path: Path) -> None:
     wanted = uses(use(READ_FILE, "1", path="references/table.csv"), use(READ_FILE, "2", path="assets/chart.png"))
     async with charts(tmp_path, wanted) as host:
@@ -126,7 +126,7 @@ OUTSIDE = (
 )
 
 
-# REQ "SKILL-09", "SKILL-17"
+@pytest.mark.requirement("SKILL-09", "SKILL-17")
 async def test_the_model_reads_no_file_outside_the_entry(tmp_path: Path) -> None:
     """Unlisted, of another skill, scheme or server, and none at all."""
     other = {"other": script("skills.py", "--record", tmp_path / "other")}
@@ -141,7 +141,7 @@ async def test_the_model_reads_no_file_outside_the_entry(tmp_path: Path) -> None
     assert not wire(tmp_path / "other", "resources/read")
 
 
-# REQ "SKILL-04", "SKILL-09"
+@pytest.mark.requirement("SKILL-04", "SKILL-09")
 @pytest.mark.parametrize("path", ["references/table.csv", "references/new.csv"])
 async def test_what_changed_since_the_skill_was_loaded_is_not_read(tmp_path: Path, path: str) -> None:
     """A file that differs by one byte, and one that was added."""
@@ -164,7 +164,7 @@ async def test_a_file_that_changes_between_two_reads_reaches_the_model_once(tmp_
     assert "4.4" not in str(turn.uses[1].result.definition())
 
 
-# REQ "SKILL-16"
+@pytest.mark.requirement("SKILL-16")
 @pytest.mark.parametrize("policy", [{}, {"allow": ["charts:*"]}])
 async def test_an_earlier_yes_or_a_rule_spares_no_question(tmp_path: Path, policy: Mapping[str, Any]) -> None:
     script_ = [uses(use("charts__reads", "1")), text("So."), uses(use("charts__reads", "2")), text("Done.")]
@@ -179,7 +179,7 @@ async def test_an_earlier_yes_or_a_rule_spares_no_question(tmp_path: Path, polic
     assert "the skill pilots of charts, so that it is asked" in asked.rule
 
 
-# REQ "SKILL-10"
+@pytest.mark.requirement("SKILL-10")
 async def test_a_skill_that_is_attached_as_a_resource_is_not_acted_on(tmp_path: Path) -> None:
     person = Person()
     async with charts(tmp_path, text("I see."), person=person) as host:
@@ -190,7 +190,7 @@ async def test_a_skill_that_is_attached_as_a_resource_is_not_acted_on(tmp_path: 
         assert person.asked == []
 
 
-# REQ "SKILL-14"
+@pytest.mark.requirement("SKILL-14")
 async def test_acting_on_a_skill_is_not_acting_on_one_inside_it(tmp_path: Path) -> None:
     person = Person()
     wanted = uses(use(READ_FILE, "1", path="pilots/SKILL.md"), use(READ_FILE, "2", path="channel.md"))
