@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.errors import InvalidResult, McphostError, NotDone
@@ -126,7 +126,7 @@ def what_it_may_do(skill: Skill) -> str:
     return words
 
 
-def meant(skills: Sequence[ActingSkill], arguments: Any) -> ActingSkill:
+def meant(skills: Sequence[ActingSkill], arguments: Mapping[str, Any]) -> ActingSkill:
     """The skill whose file the model wants. Raises NotDone."""
     path, name = as_text(arguments.get("path")), as_text(arguments.get("skill"))
     if not path:
@@ -142,6 +142,14 @@ def meant(skills: Sequence[ActingSkill], arguments: Any) -> ActingSkill:
     return listing[0]
 
 
+def server_meant(skills: Sequence[ActingSkill], arguments: Mapping[str, Any]) -> str:
+    """The server of the skill whose file the model wants; empty where that is not certain."""
+    try:
+        return meant(skills, arguments).server
+    except NotDone:
+        return ""
+
+
 class SkillFileReading:
     """Reads files of skills for models."""
 
@@ -153,7 +161,6 @@ class SkillFileReading:
         began = time.monotonic()
         try:
             acting = meant(skills, use.arguments)
-            use.server = acting.server
             if acting.problem or acting.window is None:
                 raise NotDone(acting.problem)
         except NotDone as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from mcphost.host.chat.acting_skills import READ_FILE, SkillFileReading
+from mcphost.host.chat.acting_skills import READ_FILE, SkillFileReading, server_meant
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.provenance_search import ReadTexts
@@ -77,7 +77,7 @@ class ToolExecution:
         They run in parallel if none needs consent, else one after the other in the model's order.
         """
         for use in uses:
-            if use.tool == READ_FILE and not use.server:
+            if use.name == READ_FILE:
                 await self._skill_files.run(chat.skills, use, model)
                 chat.changed()
         uses, acting = [use for use in uses if use.result is None], chat.acting
@@ -119,8 +119,8 @@ class ToolExecution:
         elif use.problem:
             raw = f" You wrote: {use.raw[:RAW]}" if use.raw else ""
             self._not_run(use, f"Not called: {use.problem}.{raw}")
-        elif use.name == READ_FILE and chat.skills:
-            use.tool = READ_FILE
+        elif use.name == READ_FILE and (skills := chat.skills):
+            use.server, use.tool = server_meant(skills, use.arguments), READ_FILE
             if reason := self._too_much(turn, use):
                 self._not_run(use, f"Not read: {reason}")
         elif entry is None:

@@ -63,8 +63,8 @@ def _shortened(text: str, room: int) -> str:
     return f"{text[:head]}-{text[len(text) - (room - 1 - head) :]}"
 
 
-MOST_TOOLS: Final = 128
-"""That vendors take in one request; with more the model searches them."""
+MOST_TOOLS: Final = 127
+"""That vendors take in one request, but for the one that reads files of skills; with more the model searches them."""
 
 FOUND: Final = 8
 """Tools that one search brings."""

@@ -12,6 +12,7 @@ import pytest
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.acting_skills import READ_FILE
+from mcphost.host.chat.tool_results import said
 from mcphost.host.chat.turns import Turn, TurnState
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, Question, ResultQuestion, SkillQuestion, ToolCallQuestion
@@ -102,6 +103,7 @@ async def test_a_listed_file_is_read_verified_and_marked(tmp_path: Path) -> None
     async with charts(tmp_path, wanted) as host:
         turn = await act(host)
         (table, picture) = host.model.results()
+        assert ("charts", "day,high,low") in [(each.server, each.text[:12]) for each in host.chat.passages()]
     assert table == (
         "File references/table.csv of the skill tides of the server charts, untrusted:\n"
         "day,high,low\n1,4.2,0.9\n2,4.4,0.7\n",
@@ -248,6 +250,16 @@ async def test_a_skill_whose_server_left_says_so(tmp_path: Path) -> None:
         host.servers["charts"].stop()
         await host.servers["charts"].settled()
         assert [each.problem for each in host.chat.skills] == ["The server charts is not connected."]
+
+
+async def test_reads_of_files_count_as_calls(tmp_path: Path) -> None:
+    paths = "assets/chart.png", "assets/chart.png", "references/table.csv", "gone.md"
+    wanted = uses(*(use(READ_FILE, path[-5:] + str(number), path=path) for number, path in enumerate(paths)))
+    async with charts(tmp_path, wanted, chat={"same_calls": 1, "max_calls": 3}) as host:
+        turn = await act(host)
+    results = [said(use.result).partition(": ")[2][:22] for use in turn.uses if use.result is not None]
+    assert [results[1], results[3]] == ["this very call was mad", "3 calls were made for "]
+    assert reads(tmp_path)[1:] == ["skill://tides/assets/chart.png", TABLE]
 
 
 async def test_files_of_skills_wait_for_the_review_of_results(tmp_path: Path) -> None:
