@@ -107,7 +107,7 @@ def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRo
 def resolve_identity(config: Config, values: Values, name: str) -> ResolvedIdentity:
     """Return the identity ``name`` with its references replaced; see ``resolve_server``."""
     if (identity := config.identity.get(name)) is None:
-        raise UnknownName(f"there is no [identity.{name}] in the configuration that can be used")
+        raise ConfigError(f"there is no [identity.{name}] in the configuration that can be used")
     return ResolvedIdentity(name, _Resolution(values.beside(config.path), f"identity.{name}").identity(identity))
 
 

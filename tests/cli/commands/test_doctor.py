@@ -93,6 +93,18 @@ def test_an_unreadable_configuration_does_not_stop_the_checks(
     assert "cannot be used" in found["servers"]["text"]
 
 
+def test_a_server_whose_identity_cannot_be_used_is_a_problem(mcphost: Mcphost, tmp_path: Path) -> None:
+    oauth = 'oauth = { grant = "enterprise", identity = "corp", client_id = "x" }'
+    (tmp_path / "own.toml").write_text(
+        f'[identity.corp]\nissuer = "https://i"\n[servers.web]\nurl = "http://127.0.0.1:1/mcp"\n{oauth}\n'
+    )
+    said = mcphost("doctor", "--config", "own.toml", "--json")
+    found = topics(said.out)
+    assert (said.code, said.err) == (1, "")
+    assert "identity.corp.client_id: is missing" in found["configuration"]["text"]
+    assert found["server web"]["text"] == "there is no [identity.corp] in the configuration that can be used"
+
+
 def test_an_untrusted_project_file_runs_nothing(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "mcphost.toml").write_text(f'[servers.evil]\ncommand = "touch"\nargs = ["{tmp_path}/ran"]\n')
     said = mcphost("doctor", "--json")
