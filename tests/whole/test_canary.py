@@ -154,6 +154,33 @@ def test_neither_locks_nor_reports_of_changes_hold_a_secret(
 
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
+def test_a_recorded_file_of_a_skill_holds_no_secret(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """What mcphost knows as a secret, and what ``--redact`` names."""
+    text = f"---\nname: keys\ndescription: Use it.\n---\n\nThe key is {CANARIES['IN_ENV']}, for AB123456.\n"
+    file = tmp_path / "skills" / "keys" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    args = json.dumps(["-S", "-E", str(SERVERS / "skills.py"), "--folder", str(tmp_path / "skills")])
+    (tmp_path / "own.toml").write_text(
+        f"""
+[servers.docs]
+command = "{sys.executable}"
+args = {args}
+env = {{ OWN_KEY = "${{IN_ENV}}" }}
+"""
+    )
+    words = ["skill", "verify", "docs", "--config", str(tmp_path / "own.toml"), "--redact", "[A-Z]{2}[0-9]{6}"]
+    assert main([*words, "--traffic", str(tmp_path / "traffic.jsonl")]) == 0
+    said = b"".join(capfdbinary.readouterr())
+    file.unlink()
+    recorded = (tmp_path / "traffic.jsonl").read_text()
+    assert "name: keys" in recorded
+    assert "AB123456" not in recorded
+    assert caught(tmp_path, said) == []
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04")
 def test_neither_probes_nor_their_findings_hold_a_secret(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -1,6 +1,7 @@
-"""Proofs, bound tokens, keys and assertions are in nothing that mcphost prints, records or leaves behind.
+"""Proofs, bound tokens, keys, assertions and identities are in nothing that mcphost prints, records or leaves behind.
 
-The server is its own authorization server, a double: no package repeats in each answer what it was sent.
+The server is its own authorization server and identity provider, a double: no package repeats in each answer what it
+was sent.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from tests.auth.keychains import Shelf
 from tests.transports.http.http_connection import Echo, Talk, Web
 
 TOKEN = "canary-bound-token-0123456789"
+GRANT = "eyJ0eXAiOiJvYXV0aC1pZC1qYWcrand0In0.e30.canary-signature-of-the-grant"
+SECRETS = {"a client's secret": "canary-client-secret-01", "a client's secret elsewhere": "canary-client-secret-02"}
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -47,16 +51,23 @@ class SigningServer:
                 }
             )
         elif "/.well-known/" in talk.path:
+            issuer = f"{base}/idp" if "/idp/" in talk.path else base
             talk.json(
                 {
-                    "issuer": base,
-                    "authorization_endpoint": f"{base}/authorize",
-                    "token_endpoint": f"{base}/token",
+                    "issuer": issuer,
+                    "authorization_endpoint": f"{issuer}/authorize",
+                    "token_endpoint": f"{issuer}/token",
+                    "jwks_uri": f"{issuer}/keys",
                     "response_types_supported": ["code"],
                     "grant_types_supported": [JWT_BEARER],
                     "code_challenge_methods_supported": ["S256"],
                     "dpop_signing_alg_values_supported": ["ES256"],
                 }
+            )
+        elif talk.path == "/idp/token":
+            talk.json(
+                {"access_token": GRANT, "issued_token_type": ID_JAG, "token_type": "N_A", "expires_in": 300},
+                X_Told=self._told(talk),
             )
         elif talk.path == "/token" and self.refuses:
             talk.json({"error": "invalid_grant", "error_description": self._told(talk)}, 400)
@@ -82,33 +93,46 @@ class SigningServer:
     def _keep(self, talk: Talk) -> None:
         if proof := talk.headers.get("dpop"):
             self.secrets[f"proof {len(self.secrets)}"] = proof
-        if talk.path == "/token":
-            for name in ("assertion",):
-                for value in parse_qs(talk.visit.body.decode()).get(name, []):
-                    self.secrets[name] = value
+        if talk.path.endswith("/token"):
+            form = parse_qs(talk.visit.body.decode())
+            self.secrets |= {name: form[name][0] for name in ("assertion", "subject_token") if name in form}
 
 
-@contextmanager
-def signing(folder: Path) -> Iterator[tuple[SigningServer, Path]]:
-    """The server, and a configuration with which a workload signs in to it."""
-    server = SigningServer()
-    with Web(server) as web:
-        base = web.url.removesuffix("/mcp")
-        claims = {"iss": "https://platform.example", "sub": "job", "aud": base, "exp": time.time() + 600}
-        (folder / "jwt").write_text(".".join((part({"alg": "ES256"}), part(claims), "canary-signature-of-the-jwt")))
-        config = folder / "own.toml"
-        config.write_text(
-            f"""
-[servers.web]
-url = "{web.url}"
-
+WORKLOAD = """
 [servers.web.oauth]
 grant = "workload"
 issuer = "{base}"
-assertion = {{ file = "{folder / "jwt"}" }}
+assertion = {{ file = "{jwt}" }}
 dpop = "require"
 """
-        )
+ENTERPRISE = """
+[identity.corp]
+issuer = "{base}/idp"
+client_id = "mcphost"
+client_secret = "${{ELSEWHERE}}"
+id_token = {{ file = "{jwt}" }}
+
+[servers.web.oauth]
+grant = "enterprise"
+identity = "corp"
+issuer = "{base}"
+client_id = "mcphost-web"
+client_secret = "${{HERE}}"
+dpop = "require"
+"""
+
+
+@contextmanager
+def signing(folder: Path, oauth: str) -> Iterator[tuple[SigningServer, Path]]:
+    """The server, and a configuration by which a sign-in needs no person."""
+    server = SigningServer()
+    with Web(server) as web:
+        base = web.url.removesuffix("/mcp")
+        claims = {"iss": "https://platform.example", "sub": "job", "aud": [base, "mcphost"], "exp": time.time() + 600}
+        (folder / "jwt").write_text(".".join((part({"alg": "ES256"}), part(claims), "canary-signature-of-the-jwt")))
+        config = folder / "own.toml"
+        entry = f'[servers.web]\nurl = "{web.url}"\n'
+        config.write_text(entry + oauth.format(base=base, jwt=folder / "jwt"))
         yield server, config
 
 
@@ -143,12 +167,20 @@ def caught(folder: Path, secrets: dict[str, str], *said: bytes) -> list[str]:
 
 
 @pytest.mark.hostile("C10")
-@pytest.mark.requirement("SEC-09", "LOG-04", "DPOP-06")
+@pytest.mark.requirement("SEC-09", "LOG-04", "DPOP-06", "EMA-03", "WIF-03")
 @pytest.mark.parametrize("refuses", [False, True])
-def test_a_bound_sign_in_of_a_workload_leaves_no_secret(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], shelf: Shelf, refuses: bool
+@pytest.mark.parametrize("oauth", [WORKLOAD, ENTERPRISE], ids=["workload", "enterprise"])
+def test_a_sign_in_without_a_person_leaves_no_secret(
+    tmp_path: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    shelf: Shelf,
+    oauth: str,
+    refuses: bool,
 ) -> None:
-    with signing(tmp_path) as (server, config):
+    for name, value in zip(("HERE", "ELSEWHERE"), SECRETS.values(), strict=True):
+        monkeypatch.setenv(name, value)
+    with signing(tmp_path, oauth) as (server, config):
         server.refuses, chosen = refuses, ("--config", str(config))
         traffic = tmp_path / "traffic.jsonl"
         code = main(["call", "web", "error", "--yes", *chosen, "--traffic", str(traffic)])
@@ -156,8 +188,13 @@ def test_a_bound_sign_in_of_a_workload_leaves_no_secret(
         main(["doctor", *chosen])
         main(["traffic", "export", str(traffic), "--otlp", str(tmp_path / "spans.json")])
     said = b"".join(capfdbinary.readouterr())
-    secrets = {**server.secrets, **{f"key {n}": key for n, key in enumerate(keys_in([*shelf.items.values()]))}}
+    secrets = {
+        **SECRETS,
+        **server.secrets,
+        **{f"key {n}": key for n, key in enumerate(keys_in([*shelf.items.values()]))},
+    }
     assert {"assertion", "the token"} <= secrets.keys()
+    assert ("subject_token" in secrets) is (oauth == ENTERPRISE)
     assert any(name.startswith("proof") for name in secrets)
     assert refuses or any(name.startswith("key") for name in secrets)
     assert code == (3 if refuses else 1)

@@ -124,6 +124,7 @@ CHANGES: dict[str, tuple[list[Json], list[Json], list[tuple[str, str, str]]]] = 
 }
 
 
+@pytest.mark.requirement("SKILL-13")
 @pytest.mark.parametrize("locked", ["live", "lock", "full lock"])
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_a_skill_has_its_severity(name: str, locked: str, tmp_path: Path) -> None:
@@ -179,6 +180,7 @@ def test_a_skill_is_as_locked_or_it_is_said_why_not(skill: Json, why: str) -> No
     assert unlocked_skill(Config.model_construct(), "rock", "", Skill.read(skill)) == ""
 
 
+@pytest.mark.requirement("SKILL-12")
 @pytest.mark.asyncio
 async def test_a_skill_that_is_not_as_locked_is_declined_unasked() -> None:
     async def nothing(*_: object) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.config.surface_lock import SurfaceLock
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.lock_file import locked_server
 from mcphost.host.comparison.surface import surface_of
 from mcphost.host.consent.approvals import Lifetime
@@ -69,6 +70,7 @@ async def read_whole(agent: Agent, skill: Json) -> None:
             assert f"sha256:{hashlib.sha256(content['text'].encode()).hexdigest()}" == each["digest"]
 
 
+@pytest.mark.requirement("SKILL-03", "SKILL-08")
 @pytest.mark.parametrize("revision", ERAS.values(), ids=ERAS)
 @pytest.mark.parametrize("era", ERAS)
 async def test_skills_of_one_server_pass_unchanged(era: str, revision: Revision) -> None:
@@ -89,6 +91,7 @@ async def test_skills_of_one_server_pass_unchanged(era: str, revision: Revision)
     assert content.server.reads == {}
 
 
+@pytest.mark.requirement("SKILL-11")
 @pytest.mark.parametrize("revision", ERAS.values(), ids=ERAS)
 async def test_two_servers_with_the_same_skills_are_told_apart(revision: Revision) -> None:
     contents = {"rock": SkillContent(), "Quay_2": SkillContent()}
@@ -146,6 +149,7 @@ async def test_a_server_without_skills_offers_none() -> None:
             assert (await agent.error("skills/list"))["code"] == ErrorCode.METHOD_NOT_FOUND
 
 
+@pytest.mark.requirement("SKILL-01")
 async def test_folders_are_listed_only_where_that_is_declared() -> None:
     plain = SkillContent(SkillServer(page=50, directories=False))
     async with rig({"rock": plain}) as running:
@@ -159,6 +163,7 @@ async def test_folders_are_listed_only_where_that_is_declared() -> None:
     assert plain.all(FOLDER) == []
 
 
+@pytest.mark.requirement("SKILL-06")
 async def test_a_refused_entry_is_left_out_with_a_line_in_the_log() -> None:
     server = SkillServer(page=50)
     server.alter = lambda entry: {**entry, "resources": None} if entry["uri"] == TIDES else entry
@@ -186,7 +191,7 @@ async def test_an_agent_gets_only_skills_as_locked() -> None:
         assert [each["uri"] for each in await listed(agent)] == everything
         content.server.shelf.edit(TIDES, FILES["tides/SKILL.md"] + b"More.")
         assert (await agent.error("skills/get", {"uri": TIDES}))["code"] == ErrorCode.INVALID_PARAMS
-        content.session.list_changed("resources")
+        await host.servers["rock"].relist(CatalogKind.SKILLS)
         await agent.notice("resources/list_changed")
         assert [each["uri"] for each in await listed(agent)] == [uri for uri in everything if uri != TIDES]
 
@@ -200,7 +205,7 @@ async def test_a_skill_that_changed_since_it_was_allowed_can_be_held() -> None:
         assert allowed is not None
         host.consent.skills.remember("rock", "in-process", allowed, Answer(allow=True, lifetime=Lifetime.SESSION))
         content.server.shelf.edit(TIDES, FILES["tides/SKILL.md"] + b"More.")
-        content.session.list_changed("resources")
+        await host.servers["rock"].relist(CatalogKind.SKILLS)
         await agent.notice("resources/list_changed")
         assert TIDES not in [each["uri"] for each in await listed(agent)]
         changed = host.catalog.skill("rock", TIDES)

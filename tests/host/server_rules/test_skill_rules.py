@@ -67,6 +67,7 @@ async def judged(server: SkillServer, era: EraName = "modern") -> dict[str, Rule
 
 
 @pytest.mark.server_requirement(*RULES)
+@pytest.mark.requirement("SKILL-03")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_sound_server_keeps_every_rule_unread(era: EraName) -> None:
     server = SkillServer(Shelf(UNIQUE))
@@ -176,6 +177,7 @@ async def test_a_broken_rule_is_found(row: str, change: Change) -> None:
     assert found.seen
 
 
+@pytest.mark.requirement("SKILL-01")
 async def test_a_server_without_skills_is_asked_nothing_about_them() -> None:
     server = SkillServer()
     server.declared = None
