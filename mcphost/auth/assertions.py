@@ -172,6 +172,11 @@ class Assertions:
         self._source, self._reader, self._server = source, reader, server
         self._refused: deque[bytes] = deque(maxlen=MOST_REFUSED)
 
+    @property
+    def place(self) -> str:
+        """The source in words, not safe to show."""
+        return self._source.words
+
     async def get(self, audience: str) -> str:
         """The JWT of the source. Raises SignInFailed, also for one that was refused before."""
         jwt = await self._reader.read(self._source, audience, self._server)

@@ -22,6 +22,7 @@ from mcphost.auth.flow.identity import ask_for_identity
 from mcphost.auth.flow.steps import (
     AskConsent,
     FlowStep,
+    GetAssertion,
     HttpAnswer,
     HttpExchange,
     ListenForCallback,
@@ -251,6 +252,8 @@ class _FlowRunner:
     async def do(self, step: FlowStep) -> Any:
         """Carry out one step and return its outcome, which the flow is to be sent."""
         match step:
+            case GetAssertion():
+                return await self._get_assertion(step)
             case ListenForCallback():
                 return await self._loopback.open(step)
             case AskConsent(plan):
@@ -264,6 +267,20 @@ class _FlowRunner:
 
     async def aclose(self) -> None:
         await self._loopback.aclose()
+
+    async def _get_assertion(self, step: GetAssertion) -> str:
+        self._steps += 1
+        number, began = self._steps, time.monotonic()
+        words = "" if self._alone.assertions is None else self._alone.assertions.place
+        shown = SignInExchange("Get the JWT of this workload", "read", words, local=True)
+        self._person.step(number, shown)
+        try:
+            assertion: str = await self._alone.do(step)
+        except SignInFailed as error:
+            self._person.step(number, replace(shown, problem=str(error), seconds=time.monotonic() - began))
+            raise
+        self._person.step(number, replace(shown, status=200, seconds=time.monotonic() - began))
+        return assertion
 
     async def _fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
         self._steps += 1

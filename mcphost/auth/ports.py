@@ -33,6 +33,19 @@ class AssertionSource:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkloadIdentity:
+    """The claims of a JWT, not verified: foreign text, not made safe."""
+
+    issuer: str
+    subject: str
+    audiences: tuple[str, ...]
+    expires_at: float | None
+    """Seconds since 1970."""
+    problem: str = ""
+    """Why it would not be sent, as a predicate that is safe to show; empty if it would."""
+
+
+@dataclass(frozen=True, slots=True)
 class IdentitySettings:
     """``[identity.NAME]`` with its references resolved; "" is unset."""
 
@@ -208,6 +221,8 @@ class SignInExchange:
     problem: str = ""
     """Why no response came."""
     seconds: float | None = None
+    local: bool = False
+    """True for a step on this machine: ``url`` names the place, and a status of 200 says that it is done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,34 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from mcphost.composition.lookup import resolve_in_thread
 from mcphost.composition.secret_items import keychain_is_used
-from mcphost.config import KEYRING_SERVICE
+from mcphost.composition.sign_in import assertion_reader, settings_of
+from mcphost.config import KEYRING_SERVICE, Config, Values
 from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.stdio.pid_files import Leftover, PidFiles
 
+if TYPE_CHECKING:
+    from mcphost.auth.ports import WorkloadIdentity
+
 PROBE: Final = "doctor"
 """The name of an item that is never stored: reading it shows whether the keychain answers."""
+
+
+async def workload_identity(config: Config, values: Values, name: str) -> WorkloadIdentity:
+    """The identity that the platform gives to sign in to the server ``name``; its source is asked, and nothing is sent.
+
+    Raises ConfigError, SignInFailed.
+    """
+    from mcphost.auth.flow.workload import audience_of, identity_in  # late: few servers need it
+
+    _, settings = await resolve_in_thread(config, values, name, settings_of)
+    assert settings.assertion is not None
+    audience = audience_of(settings, settings.token_endpoint) or settings.issuer
+    jwt = await assertion_reader(values).read(settings.assertion, audience, name)
+    return identity_in(jwt, settings, time.time())
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from mcphost.transports.stdio.descendants import new_mark
 from mcphost.transports.stdio.transport import Command, child_environment, find_program
 
 if TYPE_CHECKING:
+    from mcphost.auth.assertions import AssertionReader
     from mcphost.auth.authorizer import Authorizer
     from mcphost.auth.ports import (
         AssertionSource,
@@ -120,26 +121,25 @@ class SignIns:
     def _session(self, config: Config, server: ResolvedServer) -> TokenSession | None:
         if server.url is None or not config.servers[server.name].signs_in:
             return None
-        return self._authorizer().session(item_name(config, server), server.url, _settings(server))
+        return self._authorizer().session(item_name(config, server), server.url, settings_of(server))
 
     def _authorizer(self) -> Authorizer:
         with self._making:
             if self._made is None:
-                from mcphost.auth.assertions import AssertionReader
                 from mcphost.auth.authorizer import Authorizer
                 from mcphost.auth.storage.keychain import Keychain
                 from mcphost.auth.storage.tokens import SERVICE, TokenStore, no_lock
 
                 keychain = Keychain(SERVICE) if self._keychain else None
                 lock = partial(named_lock, self._locks, seconds=LOCK_SECONDS) if keychain else no_lock
-                assertions = AssertionReader(self._values.passed_on, _located, self._values.remember)
+                assertions = assertion_reader(self._values)
                 if self.audit is not None:
                     assertions.audit = self.audit
                 self._made = Authorizer(TokenStore(keychain, self._values.remember, lock), assertions=assertions)
             return self._made
 
 
-def _settings(server: ResolvedServer) -> OAuthSettings:
+def settings_of(server: ResolvedServer) -> OAuthSettings:
     from mcphost.auth.ports import OAuthSettings
 
     given = {name: value for name, value in server.oauth if value is not None}
@@ -154,6 +154,12 @@ def _source(source: AssertionConfig | None) -> AssertionSource | None:
     if source is None:
         return None
     return AssertionSource(source.file or "", source.env or "", source.command, source.github)
+
+
+def assertion_reader(values: Values) -> AssertionReader:
+    from mcphost.auth.assertions import AssertionReader
+
+    return AssertionReader(values.passed_on, _located, values.remember)
 
 
 def _located(program: str) -> tuple[str, Mapping[str, str]]:

@@ -51,6 +51,11 @@ class AssertionConfig(ConfigTable):
     github: bool = False
     """The identity of a job of GitHub Actions that has the permission ``id-token: write``."""
 
+    @property
+    def words(self) -> str:
+        """The source in full, with references as they are."""
+        return shlex.join(self.command) or self.file or (f"${self.env}" if self.env else "GitHub Actions")
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         given = sorted(self.model_fields_set)

@@ -170,7 +170,8 @@ def _next_sign_in(error: AuthorizationRequired, server: str, config: ServerConfi
         more = " for more" if error.status != 401 or (held.signed_in and " --scope" in command) else ""
         return f"Sign in{more or (' again' if held.signed_in or held.problem else '')} with: {command}"
     if obtains_alone(config.oauth):
-        keys = "client_id, its secret or key, and scopes"
+        workload = config.oauth.grant == "workload"
+        keys = "issuer, assertion and scopes" if workload else "client_id, its secret or key, and scopes"
         return f"mcphost signs in there by itself: check {keys} in [servers.{server}.oauth]."
     asked = f"You signed in for {' '.join(named)}" if named else "You are signed in"
     other = f"mcphost logout {_called(server, config)}, then {_login(server, config)}"

@@ -132,6 +132,10 @@ def test_no_sign_in_is_advised_that_only_repeats_the_last_one(
             {"oauth": {"grant": "client_credentials", "client_id": "x", "client_secret": "y"}},
             "mcphost signs in there by itself: check client_id, its secret or key, and scopes in [servers.web.oauth]",
         ),
+        (
+            {"oauth": {"grant": "workload", "issuer": "https://as.example", "assertion": {"env": "CI_JWT"}}},
+            "mcphost signs in there by itself: check issuer, assertion and scopes in [servers.web.oauth]",
+        ),
     ],
 )  # fmt: skip
 def test_a_refused_token_is_named_by_the_key_that_holds_it(more: dict[str, Any], says: str) -> None:

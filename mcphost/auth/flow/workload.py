@@ -13,6 +13,7 @@ from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_jwt_bearer, jwt
 from mcphost.auth.flow.metadata import canonical
 from mcphost.auth.flow.steps import Flow, GetAssertion, RefuseAssertion
 from mcphost.auth.jwt_claims import claims_of
+from mcphost.auth.ports import OAuthSettings, WorkloadIdentity
 from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
 from mcphost.json_values import texts_in
@@ -33,11 +34,10 @@ def sign_in_workload(request: SignInRequest, now: Callable[[], float]) -> Flow[T
     check_jwt_bearer(issuer)
     if settings.client_id:
         check_same_issuer(request, issuer)
-    named = {"issuer": issuer.issuer, "token_endpoint": issuer.token_endpoint}
-    audience = named.get(settings.audience, settings.audience)
+    audience = audience_of(settings, issuer.token_endpoint)
     assertion = yield GetAssertion(audience)
     claims, source = claims_of(assertion), show_line(settings.assertion.words, 300)
-    if problem := why_unfit(claims, {audience, *named.values()}, now()):
+    if problem := why_unfit(claims, {audience, issuer.issuer, issuer.token_endpoint}, now()):
         raise SignInFailed(f"the JWT of {source} {problem}; nothing was sent")
     scopes = tuple(scope for scope in found.scopes()[0] if scope != OFFLINE)
     client = ClientRegistration(client_id=settings.client_id)
@@ -50,10 +50,30 @@ def sign_in_workload(request: SignInRequest, now: Callable[[], float]) -> Flow[T
         ) from None
 
 
+def audience_of(settings: OAuthSettings, token_endpoint: str) -> str:
+    """The audience to ask the source for."""
+    return {"issuer": settings.issuer, "token_endpoint": token_endpoint}.get(settings.audience, settings.audience)
+
+
+def identity_in(jwt: str, settings: OAuthSettings, now: float) -> WorkloadIdentity:
+    """The claims of a JWT, and what is wrong with it as far as the configuration alone tells."""
+    claims = claims_of(jwt)
+    audiences, expires = _audiences(claims), claims.get("exp")
+    origin = origin_of(settings.issuer)
+    at_issuer = {each for each in audiences if each == origin or each.startswith(f"{origin}/")}  # its token endpoint
+    meant = at_issuer or {settings.issuer, audience_of(settings, settings.token_endpoint), settings.token_endpoint}
+    return WorkloadIdentity(
+        str(claims.get("iss", "")),
+        str(claims.get("sub", "")),
+        tuple(audiences),
+        None if isinstance(expires, bool) or not isinstance(expires, int | float) else expires,
+        why_unfit(claims, {*filter(None, meant)}, now),
+    )
+
+
 def why_unfit(claims: dict[str, Any], audiences: Collection[str], now: float) -> str:
     """Why a JWT with these claims must not be sent, as a predicate; empty if it may. Nothing is verified."""
-    named, expires = claims.get("aud"), claims.get("exp")
-    found = [named] if isinstance(named, str) else list(texts_in(named))
+    found, expires = _audiences(claims), claims.get("exp")
     if not found:
         return "names no audience"
     if not set(found) & set(audiences):
@@ -64,6 +84,11 @@ def why_unfit(claims: dict[str, Any], audiences: Collection[str], now: float) ->
     if not expires > now:  # not a number is as good as expired
         return f"expired {duration_text(now - expires)} ago: its platform has not renewed it"
     return ""
+
+
+def _audiences(claims: dict[str, Any]) -> list[str]:
+    named = claims.get("aud")
+    return [named] if isinstance(named, str) else list(texts_in(named))
 
 
 def _check_endpoint(found: DiscoveredServer) -> None:

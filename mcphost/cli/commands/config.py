@@ -75,7 +75,17 @@ def verify(found: ConfigLocation) -> Outcome:
     except ConfigError as error:
         problems = (error,)
     text = "".join(f"{show_line(str(problem), 2000)}\n" for problem in problems)
-    return Outcome(text, Exit.USAGE if problems else Exit.DONE, () if problems else (_sound(found),))
+    if problems:
+        return Outcome(text, Exit.USAGE)
+    return Outcome(text, Exit.DONE, (_sound(found), *_commands(loaded.config)))
+
+
+def _commands(config: Config) -> Iterator[str]:
+    """The commands that run to sign in, and start no server."""
+    for name, server in config.servers.items():
+        source = server.oauth.assertion
+        if source is not None and source.command:
+            yield f"{name} is signed in to by the JWT that this command prints: {show_line(source.words, 4096)}"
 
 
 def _profile_problems(loaded: LoadedConfig) -> Sequence[ConfigError]:

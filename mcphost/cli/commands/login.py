@@ -15,7 +15,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcphost.auth.ports import BOUND, NO_BROWSER, ClientOrigin, SignInConsent, SignInExchange, SignInPlan
+from mcphost.auth.ports import (
+    BOUND,
+    NO_BROWSER,
+    ClientOrigin,
+    SignInConsent,
+    SignInExchange,
+    SignInPlan,
+    obtains_alone,
+)
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
@@ -43,6 +51,8 @@ if TYPE_CHECKING:
 def run_login(options: Namespace) -> int:
     at_provider = options.server is None and options.identity is not None
     chosen, name = (select_identities(options), options.identity) if at_provider else select_for_sign_in(options)
+    if not at_provider and obtains_alone(chosen.config.servers[name].oauth):
+        chosen = _not_started(chosen, name)
     requested = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
     approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
 
@@ -65,9 +75,13 @@ def run_logout(options: Namespace) -> int:
 
 def sign_out(options: Namespace, chosen: Selection, name: str) -> int:
     """Revoke and delete the tokens of a server, print what happened, and return the exit code. Raises SignInFailed."""
-    entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # a sign-in needs no connection
-    config = chosen.config.model_copy(update={"servers": {name: entry}})
-    return run_audited(options, replace(chosen, config=config), None, lambda host: logout(host, name))
+    return run_audited(options, _not_started(chosen, name), None, lambda host: logout(host, name))
+
+
+def _not_started(chosen: Selection, name: str) -> Selection:
+    """The selection of this server alone, for a sign-in that needs no connection."""
+    entry = chosen.config.servers[name].model_copy(update={"start": "manual"})
+    return replace(chosen, config=chosen.config.model_copy(update={"servers": {name: entry}}))
 
 
 def status_text(standing: SignInStatus, said: str = "") -> str:
@@ -158,10 +172,11 @@ async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> O
     """Sign in. Raises SignInFailed, Declined, and ServerNotReady where the server does not respond."""
     if request.scopes:
         await host.apply(await _with_scopes(host, request))
-    await host.servers.ready([request.server])
     connection = host.servers[request.server]
-    if not connection.ready and connection.state is not ServerState.NEEDS_SIGN_IN:
-        raise failure(host, request.server, broken)
+    if not obtains_alone(connection.config.oauth):  # else connecting would ask for a token, before the user does
+        await host.servers.ready([request.server])
+        if not connection.ready and connection.state is not ServerState.NEEDS_SIGN_IN:
+            raise failure(host, request.server, broken)
     standing = await _followed(host, host.sign_ins.begin(request.server), request)
     await host.servers.ready([request.server])
     return replace(_outcome(standing, request, request.server), remarks=tuple(_remarks(host, request.server)))
@@ -318,7 +333,7 @@ def _link_lines(
 
 
 def _step_words(number: int, step: SignInExchange) -> str:
-    what = step.problem or f"HTTP {step.status}"
+    what = step.problem or ("done" if step.local else f"HTTP {step.status}")
     took = "" if step.seconds is None else f" in {duration_text(step.seconds)}"
     return f"step {number}: {step.title}: {step.method} {show_line(step.url, 300)}: {what}{took}"
 

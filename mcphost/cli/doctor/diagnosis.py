@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
@@ -32,9 +33,9 @@ from mcphost.cli.margin import size
 from mcphost.cli.output import is_terminal
 from mcphost.cli.run import run, traffic_target
 from mcphost.composition import Selection, dependencies, select, values_for
-from mcphost.composition.diagnosis import ask_keychain, leftover_servers
-from mcphost.config import Config, LoadedConfig, references_within, state_folder
-from mcphost.errors import ConfigError
+from mcphost.composition.diagnosis import ask_keychain, leftover_servers, workload_identity
+from mcphost.config import Config, LoadedConfig, Values, references_within, state_folder
+from mcphost.errors import ConfigError, McphostError
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
@@ -189,6 +190,7 @@ def _start(options: Namespace, chosen: Selection, edit: str) -> Diagnosis:
         async with Host(chosen.config, parts) as host:
             results = await check_servers(host, chosen.names, chosen.broken)
             findings = [_finding(each, edit) for each in results]
+            findings += [await _workload(chosen.config, values, name) for name in _workloads(chosen)]
             logs = tuple(record for name in chosen.names for record in host.logs.of_server(name))
             return Diagnosis((*findings, *_clock(host.traffic)), logs, values.mask)
 
@@ -211,6 +213,29 @@ def _finding(result: ServerCheck, edit: str) -> Finding:
         result.remark,
     ]
     return ok(topic, ", ".join(filter(None, facts)))
+
+
+def _workloads(chosen: Selection) -> Iterator[str]:
+    """The servers that are signed in to by the JWT of this workload."""
+    for name in chosen.names:
+        server = chosen.config.servers.get(name)
+        if server is not None and server.signs_in and server.oauth.grant == "workload":
+            yield name
+
+
+async def _workload(config: Config, values: Values, name: str) -> Finding:
+    topic = f"JWT for {name}"
+    try:
+        found = await workload_identity(config, values, name)
+    except McphostError as error:
+        return problem(topic, str(error))
+    now, expires = time.time(), found.expires_at
+    claims = {"iss": found.issuer, "sub": found.subject, "aud": " ".join(found.audiences)}
+    facts = [f"{claim} {value}" for claim, value in claims.items() if value]
+    facts += [f"valid for {duration_text(expires - now)}"] if expires is not None and expires > now else []
+    if found.problem:
+        return problem(topic, f"{', '.join(facts)}: it {found.problem}" if facts else f"it {found.problem}")
+    return ok(topic, ", ".join(facts))
 
 
 def _not_started(name: str) -> Finding:

@@ -456,7 +456,10 @@ def _same_page(seen: Sighting) -> Iterator[str]:
 
 def _cacheable(seen: Sighting) -> Iterator[tuple[str, Item]]:
     for exchange, result in seen.results():
-        if exchange.method in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, "server/discover") and exchange.complete is not None:
+        if (
+            exchange.method in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, "server/discover")
+            and exchange.complete is not None
+        ):
             yield exchange.method, result
 
 

@@ -135,7 +135,7 @@ class SignIn:
 
     def step(self, number: int, exchange: SignInExchange) -> None:
         self.steps[number - 1 : number] = [exchange]
-        if self.state is SignInState.VISITING:
+        if self.state is SignInState.VISITING or exchange.local:
             self.link = None
             self.state = self.reached = SignInState.EXCHANGING
         self._changed()

@@ -189,6 +189,8 @@ def _change_facts(name: str, old: Config, new: Config) -> Iterator[Fact]:
         yield fact("runs", show(after.identity, limit=LONGEST))
     if after.cwd:
         yield fact("in", show_line(after.cwd))
+    if after.oauth.assertion is not None:
+        yield fact("signed in by", f"the JWT of {show(after.oauth.assertion.words, limit=LONGEST)}", "$text-warning")
     if given := [*after.env, *after.env_vars, *after.http_headers, *after.env_http_headers]:
         yield fact("given", show_line(", ".join(given), 400))
 
@@ -206,4 +208,6 @@ def _what_runs(config: Config, name: str) -> str:
     variables = [*server.env, *server.env_vars, *server.http_headers, *server.env_http_headers]
     if variables:
         words.append(f"given {show_line(', '.join(variables), 400)}")
+    if server.oauth.assertion is not None:
+        words.append(f"signed in by the JWT of {show(server.oauth.assertion.words, limit=LONGEST)}")
     return "\n".join(words)

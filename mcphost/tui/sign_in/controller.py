@@ -106,10 +106,13 @@ class SignInController:
         self._ask(f"Forget everything about “{name}”?", facts, "forget it", partial(self._forget, server))
 
     def commands(self) -> Iterator[SystemCommand]:
+        from mcphost.auth.ports import obtains_alone  # late: no frame needs it
+
         for name, connection in self._host.servers.items():
             called = f"“{show_line(name, 60)}”"
             if connection.config.signs_in:
-                about = "Through the browser, or see how that goes"
+                alone = obtains_alone(connection.config.oauth)
+                about = "By itself, without a browser" if alone else "Through the browser, or see how that goes"
                 yield SystemCommand(f"Sign in to {called}", about, lambda name=name: self.sign_in(name))
                 if self._sign_in_status.summary_of(name).signed_in:
                     about = "Its tokens are revoked and forgotten"

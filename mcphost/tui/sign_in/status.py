@@ -189,6 +189,8 @@ def _fault(sign_in: SignIn) -> tuple[str, str]:
     if isinstance(error, ConfigError):
         return "your configuration's", "Correct what it names, and save the file."
     code = error.code if isinstance(error, SignInFailed) else ""
+    if code and any(each.local for each in sign_in.steps):
+        return _WORKLOAD
     if code in _BY_CODE:
         return _BY_CODE[code]
     if sign_in.reached is SignInState.VISITING:
@@ -200,6 +202,8 @@ def _fault(sign_in: SignIn) -> tuple[str, str]:
 
 
 def _of_exchange(sign_in: SignIn, exchange: SignInExchange) -> tuple[str, str]:
+    if exchange.local:
+        return "that of this workload's platform, or your configuration's", "Correct the source or its audience."
     host, plan = host_in(exchange.url), sign_in.plan
     signs_in = plan is not None or _asks_issuer(exchange)
     party = "the authorization server's" if signs_in else "the MCP server's"
@@ -222,6 +226,10 @@ _UNKNOWN: Final = "not clear from what is known"
 _CLIENT: Final = (
     "your configuration's, or the registration's",
     "Check client_id and client_secret of this server; what was registered may be gone there: sign out, try again.",
+)
+_WORKLOAD: Final = (
+    "the authorization server's, or that of this workload's platform",
+    "The first line says what they must agree on: tell whoever runs them, or correct [servers.…oauth].",
 )
 _BY_CODE: Final[Mapping[str, tuple[str, str]]] = {
     "access_denied": (

@@ -91,6 +91,8 @@ def failing(sign_in: SignIn) -> int | None:
 def _step(number: int, exchange: SignInExchange, *, failed: bool, over: bool) -> SignInStep:
     status = exchange.status
     result = "no answer" if exchange.problem else "under way" if status is None else str(status)
+    if exchange.local and status is not None:
+        result = "done"
     if failed:
         mark = _FAILED
     elif exchange.problem or (status is not None and not 200 <= status < 300):
@@ -99,7 +101,8 @@ def _step(number: int, exchange: SignInExchange, *, failed: bool, over: bool) ->
         mark, result = (_PASSED, "cut short") if over else (_RUNNING, result)
     else:
         mark = _DONE
-    return SignInStep(number, exchange.title, host_in(exchange.url).wire, result, mark, exchange, exchange.seconds)
+    host = "here" if exchange.local else host_in(exchange.url).wire
+    return SignInStep(number, exchange.title, host, result, mark, exchange, exchange.seconds)
 
 
 def _of_person(sign_in: SignIn, at: SignInState, number: int) -> SignInStep:
@@ -162,6 +165,8 @@ def _answer(exchange: SignInExchange) -> Iterator[str]:
         yield f"▏ no answer{took}: {exchange.problem}"
     elif exchange.status is None:
         yield "▏ no answer yet"
+    elif exchange.local:
+        yield f"▏ done{took}; the JWT is not shown"
     else:
         yield f"▏ answered HTTP {exchange.status}{took}"
         yield from (f"{name}: {value}" for name, value in exchange.response_headers.items())

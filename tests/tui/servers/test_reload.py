@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.config import Config, parse
+from mcphost.config import Config, compare, parse
 from mcphost.errors import ConfigError
 from mcphost.tui.app import McphostApp
 from mcphost.tui.results.pictures import NO_PICTURES
-from mcphost.tui.servers.reload import ReloadScreen
+from mcphost.tui.servers.reload import ReloadScreen, _change_facts, _facts
 from mcphost.tui.start_info import ReloadedConfig
 from tests.conftest import SERVERS
 from tests.tui.stage import Stage, on_stage
@@ -106,3 +106,14 @@ async def test_a_profile_is_chosen_with_one_question_and_shown(tmp_path: Path) -
         await stage.until(lambda _: "profile dev" in stage.top)
         await stage.press("ctrl+l")
         await stage.until(lambda _: "The configuration has not changed." in stage.notified)
+
+
+def test_another_command_for_a_jwt_is_asked_about_in_full(tmp_path: Path) -> None:
+    entry = '[servers.ci]\nurl = "https://h"\n[servers.ci.oauth]\ngrant = "workload"\nissuer = "https://i"\n'
+    commands = ('["mint"]', '["mint", "--for", "{audience}"]')
+    before, after = (config(f"{entry}assertion.command = {command}", tmp_path) for command in commands)
+    changes = compare(before, after)
+    assert changes.needs_consent == {"ci"}
+    words = "the JWT of mint --for '{audience}'"
+    assert ("signed in by", words) in [(each.label, str(each.value)) for each in _change_facts("ci", before, after)]
+    assert f"signed in by {words}" in str(next(_facts(changes, before, after)).value)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from mcphost.auth.ports import SignInStatus
+from mcphost.auth.ports import SignInExchange, SignInStatus
 from mcphost.config import ServerConfig
-from mcphost.errors import AuthorizationRequired, HeldSignIn
+from mcphost.errors import AuthorizationRequired, HeldSignIn, SignInFailed
 from mcphost.host.connections.state import ServerState
-from mcphost.host.sign_in.service import SignIn
+from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.tui.sign_in.screen import _cause
-from mcphost.tui.sign_in.status import SignInSummary, sign_in_facts, status_facts
+from mcphost.tui.sign_in.status import SignInSummary, end_facts, sign_in_facts, status_facts
+from mcphost.tui.sign_in.steps import step_text, steps_of
 
 PROBLEM = "as.example refused a token (HTTP 401): quota used up"
 
@@ -61,3 +62,44 @@ def test_a_token_that_could_not_be_renewed_is_not_said_to_be_renewed() -> None:
     shown = text(status_facts(failed, 10.0))
     assert "expired: sign in again" in shown
     assert f"not renewed {PROBLEM}" in shown
+
+
+class Silent:
+    """A service that reports to no one."""
+
+    def changed(self, sign_in: SignIn) -> None: ...
+
+
+JWT = SignInExchange("Get the JWT of this workload", "read", "the file /run/token", local=True)
+TOKEN = SignInExchange("Present this workload's JWT", "POST", "https://as.example/token", status=400)
+
+
+def test_a_workload_gets_its_jwt_here_in_a_step_of_its_own() -> None:
+    service: Any = Silent()
+    sign_in = SignIn(1, "ci", AuthorizationRequired("Bearer"), service)
+    sign_in.step(1, JWT)
+    [step] = steps_of(sign_in)
+    assert (sign_in.state, step.host, step.result) == (SignInState.EXCHANGING, "here", "under way")
+    sign_in.step(1, replace(JWT, status=200, seconds=0.002))
+    [step] = steps_of(sign_in)
+    assert (step.result, step_text(step).splitlines()[0]) == ("done", "read the file /run/token")
+    assert "▏ done · after 2 ms; the JWT is not shown" in step_text(step)
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "says"),
+    [
+        ([replace(JWT, problem="the file /run/token is not there")], "", "Correct the source or its audience"),
+        ([replace(JWT, status=200)], "", "Correct the source or its audience"),
+        ([replace(JWT, status=200), TOKEN], "invalid_grant", "what they must agree on: tell whoever runs them"),
+    ],
+)
+def test_the_end_of_a_workloads_sign_in_names_no_browser(steps: list[SignInExchange], code: str, says: str) -> None:
+    service: Any = Silent()
+    sign_in = SignIn(1, "ci", AuthorizationRequired("Bearer"), service)
+    for number, each in enumerate(steps, 1):
+        sign_in.step(number, each)
+    sign_in.ended(SignInState.FAILED, SignInFailed("no token", code=code))
+    shown = text(end_facts(sign_in))
+    assert says in shown
+    assert "browser" not in shown
