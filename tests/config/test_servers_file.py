@@ -161,6 +161,15 @@ def test_an_entry_is_removed_and_the_others_stay(tmp_path: Path) -> None:
     assert list(read_servers(path)) == ["a"]
 
 
+def test_a_sign_in_stays_as_it_is_when_the_file_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "servers.toml"
+    oauth = 'grant = "workload"\nissuer = "https://i"\nassertion = { command = ["x", "{audience}"] }\n'
+    path.write_text(f'[servers.a]\nurl = "https://h"\n[servers.a.oauth]\n{oauth}{GITHUB}')
+    before = read_servers(path)["a"]
+    assert remove_server(path, "github")
+    assert read_servers(path)["a"] == before
+
+
 def test_a_writer_that_holds_the_file_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "servers.toml"
     monkeypatch.setattr(state, "LOCK_SECONDS", 0.05)

@@ -193,6 +193,17 @@ def test_a_keychain_token_becomes_the_bearer_variable_of_codex() -> None:
     assert tomllib.loads(inlined)["mcp_servers"]["db"]["http_headers"] == {"authorization": "bearer s3cret"}
 
 
+@pytest.mark.parametrize("host", WRITTEN.values(), ids=WRITTEN)
+def test_a_sign_in_that_no_host_knows_is_named_and_left_out(host: KnownHost) -> None:
+    oauth = {"grant": "workload", "issuer": "https://login.example", "assertion": {"file": "/tok"}, "dpop": "require"}
+    server = ServerConfig.model_validate({"url": "https://x.example", "oauth": oauth}, strict=False)
+    exported = export_servers(host, {"ci": server}, HOME)
+    notes = [str(note) for note in exported.notes]
+    if "x.example" in exported.text:
+        assert {note.partition(":")[0] for note in notes} == {f"ci.oauth.{key}" for key in oauth}
+    assert not re.search("workload|login.example|/tok|require", exported.text)
+
+
 def test_a_keychain_item_becomes_an_input_of_vs_code() -> None:
     exported = export_servers(WRITTEN["vscode"], {"db": KEPT}, HOME)
     document = json.loads(exported.text)
