@@ -64,6 +64,12 @@ TEXTS: Final = 64
 TEXT_CHARACTERS: Final = 256 << 10
 """Characters of the longest of them."""
 
+TOO_LARGE: Final = "too-large-message"
+"""The finding of a file whose answer is over the limit of messages."""
+
+RECOVERY_SECONDS: Final = 10.0
+"""Seconds for a server to say whether a file that differs belongs to another entry by now."""
+
 ESCAPED: Final = 6
 """Bytes of a message that one byte of a text may take, as ``\\u0000``."""
 
@@ -257,7 +263,8 @@ class SkillService:
             status = FileStatus(FileState.DIFFERS, status.at, self._mask(str(refused)))
             record = {"event": "skill refused", "server": server, "skill": skill.uri, "uri": uri}
             self._audit.note({**record, "asked_by": origin, "finding": refused.finding, "reason": str(refused)})
-            await self._recover(server, skill)
+            if refused.finding != TOO_LARGE:  # the rest of that answer may still be on its way, before any other
+                await self._recover(server, skill)
             raise
         except McphostError:
             status = FileStatus()
@@ -375,9 +382,9 @@ class SkillService:
                 raise
             words = f"The file {show_name(skill.path_of(uri))} was not read: {error}"
             if file.size * ESCAPED + ENVELOPE < error.limit:
-                raise SkillRefused("wrong-size", f"{words}; its entry says {file.size:,} bytes.") from None
+                raise SkillRefused(TOO_LARGE, f"{words}; its entry says {file.size:,} bytes.") from None
             more = f"the file has {file.size:,} bytes, and more as the server writes it"
-            raise SkillRefused("too-large-message", f"{words}; {more}; raise message_bytes in [limits].") from None
+            raise SkillRefused(TOO_LARGE, f"{words}; {more}; raise message_bytes in [limits].") from None
 
     async def _checked(
         self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, result: ReadResourceResult
@@ -397,8 +404,9 @@ class SkillService:
     async def _recover(self, server: str, skill: Skill) -> None:
         """Get the entry again after a failure; raise that the skill changed where it lists other files by now."""
         try:
-            now = await self._get(self._servers[server], skill.uri, again=True)
-        except McphostError:
+            async with asyncio.timeout(RECOVERY_SECONDS):
+                now = await self._get(self._servers[server], skill.uri, again=True)
+        except (McphostError, TimeoutError):
             return
         if not _same_files(now, skill):
             self._refuse_changed(server, skill, now)

@@ -4,16 +4,19 @@ from typing import Any
 
 import pytest
 
+from mcphost.protocol.extensions import SKILLS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import (
     ASKS_FOR,
     HANDSHAKE_REVISIONS,
     NEEDED_CAPABILITY,
     NEWEST_HANDSHAKE,
+    REVISIONS,
     V2024_11_05,
     V2025_03_26,
     Revision,
     find_revision,
     missing_capability,
+    serves,
 )
 
 
@@ -58,6 +61,26 @@ def test_a_method_needs_the_capability_that_was_declared(
     method: str, capabilities: dict[str, Any], missing: str | None, revision: Revision
 ) -> None:
     assert missing_capability(method, capabilities, revision) == missing
+
+
+@pytest.mark.requirement("SKILL-01")
+@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+@pytest.mark.parametrize(
+    ("declared", "listed", "folders"),
+    [
+        (None, False, False),
+        (True, False, False),
+        ({}, True, False),
+        ({"directoryRead": "yes"}, True, False),
+        ({"directoryRead": True}, True, True),
+    ],
+)
+def test_skills_need_the_extension_in_every_revision(
+    declared: Any, listed: bool, folders: bool, revision: Revision
+) -> None:
+    capabilities = {"extensions": {SKILLS_EXTENSION: declared}}
+    assert serves("skills/list", capabilities, revision) is serves("skills/get", capabilities, revision) is listed
+    assert serves("resources/directory/read", capabilities, revision) is folders
 
 
 def test_completion_needs_no_word_where_the_revision_has_none() -> None:
