@@ -10,6 +10,7 @@ import pytest
 from tests.imports.made_fixtures import SMALL, host_modules
 from tests.npm import programs
 from tests.pypi import environment, sources
+from tests.whole.enterprise import AUTHLIB
 from tests.whole.peers import SDKS
 
 
@@ -18,6 +19,7 @@ def installations() -> Iterator[Callable[[], object]]:
     for version, (name, packages, _) in SDKS.items():
         yield partial(environment, name, packages)
         yield partial(sources, "mcp", version)
+    yield partial(environment, *AUTHLIB)
     yield from (partial(host_modules, program) for program in SMALL)
 
 
