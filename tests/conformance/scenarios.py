@@ -16,9 +16,6 @@ SKILLS = (
 )
 """Scenarios that no requirement set names."""
 
-WAITING: tuple[str, ...] = ()
-"""Scenarios that mcphost cannot follow yet."""
-
 
 class Checks(NamedTuple):
     """The number of checks that succeed, and of those that do not apply."""

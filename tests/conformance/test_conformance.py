@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.conformance.client import DEADLINE_SECONDS
-from tests.conformance.scenarios import CHECKS, HANDSHAKE, MODERN, SKILLS, WAITING
+from tests.conformance.scenarios import CHECKS, HANDSHAKE, MODERN, SKILLS
 from tests.conformance.suite import HERE, PREVIEW, KeptSuite
 from tests.warm_start import relayed
 
@@ -69,11 +69,10 @@ def followed(
 def test_every_scenario_of_a_requirement_set_is_run(revision: str) -> None:
     required = yaml.safe_load((PREVIEW.program.parents[1] / "requirements" / f"{revision}.yaml").read_text())
     unscored = [each["scenario"] for each in required["not_scored"] if each["leg"] == "client"]
-    known = [each for each in (*required["client"], *unscored, *SKILLS) if each not in WAITING]
-    assert list(CHECKS[revision]) == known
+    assert list(CHECKS[revision]) == [*required["client"], *unscored, *SKILLS]
 
 
 def test_every_scenario_of_the_suite_is_run() -> None:
     listed = PREVIEW.run("list", "--client", seconds=30).stdout.splitlines()
     scenarios = {line.split()[1] for line in listed if line.startswith("  - ")}
-    assert scenarios == {*WAITING, *(scenario for _, scenario in SCENARIOS)}
+    assert scenarios == {scenario for _, scenario in SCENARIOS}
