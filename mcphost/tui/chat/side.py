@@ -118,14 +118,16 @@ class ChatLine(Widget):
         parts = [Content.styled(show_line(facts.model or "no model", 24), "bold $foreground")]
         if facts.outside:
             parts.append(Content.styled("▲ has read from outside", "$text-warning"))
+        least = 1
         if facts.acting:
-            words = ", ".join(f"{name}{' (no files)' * bool(problem)}" for name, problem in facts.acting)
-            parts.insert(1, Content.styled(f"acting on {words}", "$text-warning"))
+            words = [f"acting on {', '.join(name for name, _ in facts.acting)}"]
+            words.extend(f"▲ {problem}" for _, problem in facts.acting if problem)
+            parts[1:1] = [Content.styled(each, "$text-warning") for each in words[:2]]
+            least = len(words[:2]) + 1
         if facts.hold != "never":
             parts.append(Content(REVIEW_WORDS[facts.hold].removesuffix(" first")))
         parts.append(Content(f"{facts.tools} tools, {facts.tokens:,} tokens"))
         parts.append(Content(f"used {facts.used}"))
-        least = 2 if facts.acting else 1
         while len(parts) > least and Content(" · ").join(parts).cell_length > self.size.width:
             parts.pop()  # the top bar says what is used
         return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
@@ -167,7 +169,7 @@ def facts_of(facts: ChatFacts) -> Iterator[Fact]:
             "caution", f"▲ It has read {facts.outside}: calls that write or reach outside ask again.", "$text-warning"
         )
     for words, problem in facts.acting:
-        yield fact("acting on", f"{words}{': ' if problem else ''}{problem}", "$text-warning")
+        yield fact("skill", f"acting on {words}{': ' if problem else ''}{problem}", "$text-warning")
     yield Fact("review", Content.assemble(REVIEW_WORDS[facts.hold], (" · f9", "$foreground-muted")))
     words = f"{facts.tools}, about {facts.tokens:,} tokens in each request"
     yield Fact("tools", Content.assemble(words, (" · ctrl+t", "$foreground-muted")))

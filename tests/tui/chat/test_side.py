@@ -35,7 +35,7 @@ async def test_the_line_about_a_conversation_has_only_whole_parts(width: int, li
         assert shown.render().plain == line
 
 
-ACTING = (("tides of charts", ""), ("pilots of charts", "its entry changed"))
+ACTING = (("tides of charts", ""), ("pilots of charts", "It changed."))
 
 
 async def test_the_line_names_the_skills_that_the_model_acts_on() -> None:
@@ -45,11 +45,11 @@ async def test_the_line_names_the_skills_that_the_model_acts_on() -> None:
         shown = app.query_one(ChatLine)
         shown.show_chat_facts(facts)
         await pilot.pause()
-        assert shown.render().plain == "big · acting on tides of charts, pilots of charts (no files)"
+        assert shown.render().plain == "big · acting on tides of charts, pilots of charts · ▲ It changed."
         shown.show_chat_facts(replace(facts, acting=ACTING[:1]))
         await pilot.pause()
         assert (
             shown.render().plain == "big · acting on tides of charts · ▲ has read from outside · 24 tools, 2,006 tokens"
         )
-    rows = [str(each.value) for each in facts_of(facts) if each.label == "acting on"]
-    assert rows == ["tides of charts", "pilots of charts: its entry changed"]
+    rows = [str(each.value) for each in facts_of(facts) if each.label == "skill"]
+    assert rows == ["acting on tides of charts", "acting on pilots of charts: It changed."]
