@@ -31,6 +31,7 @@ def is_safe(lines: list[str]) -> bool:
     return all(line.isprintable() for line in lines) and not any(mark in "".join(lines) for mark in HIDDEN)
 
 
+@pytest.mark.hostile("SK13")
 @pytest.mark.requirement("SKILL-13")
 def test_the_question_about_a_changed_skill_names_all_that_changed() -> None:
     files = [FileChange(f"a{HIDDEN}.md", *(SkillFile("skill://tides/a.md", each, 10) for each in DIGESTS))]
@@ -44,6 +45,7 @@ def test_the_question_about_a_changed_skill_names_all_that_changed() -> None:
     assert "invisible characters" in shown
 
 
+@pytest.mark.hostile("SK13")
 @pytest.mark.requirement("SKILL-18")
 def test_the_text_of_a_skill_cannot_reach_the_terminal() -> None:
     body = f"# Tides\n{HIDDEN}\n  together about 0 tokens\n"

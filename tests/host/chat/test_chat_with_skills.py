@@ -128,6 +128,7 @@ OUTSIDE = (
 )
 
 
+@pytest.mark.hostile("SK05", "SK15")
 @pytest.mark.requirement("SKILL-09", "SKILL-17")
 async def test_the_model_reads_no_file_outside_the_entry(tmp_path: Path) -> None:
     """Unlisted, of another skill, scheme or server, and none at all."""
@@ -143,6 +144,7 @@ async def test_the_model_reads_no_file_outside_the_entry(tmp_path: Path) -> None
     assert not wire(tmp_path / "other", "resources/read")
 
 
+@pytest.mark.hostile("SK01", "SK05")
 @pytest.mark.requirement("SKILL-04", "SKILL-09")
 @pytest.mark.parametrize("path", ["references/table.csv", "references/new.csv"])
 async def test_what_changed_since_the_skill_was_loaded_is_not_read(tmp_path: Path, path: str) -> None:
@@ -157,6 +159,7 @@ async def test_what_changed_since_the_skill_was_loaded_is_not_read(tmp_path: Pat
         assert "4.3" not in told(host)
 
 
+@pytest.mark.hostile("SK04")
 async def test_a_file_that_changes_between_two_reads_reaches_the_model_once(tmp_path: Path) -> None:
     wanted = [uses(use(READ_FILE, number, path="references/table.csv")) for number in "12"]
     async with charts(tmp_path, *wanted, mode="rotates", protocol="legacy") as host:  # no answer is kept there
@@ -166,6 +169,7 @@ async def test_a_file_that_changes_between_two_reads_reaches_the_model_once(tmp_
     assert "4.4" not in str(turn.uses[1].result.definition())
 
 
+@pytest.mark.hostile("SK11", "SK15")
 @pytest.mark.requirement("SKILL-16")
 @pytest.mark.parametrize("policy", [{}, {"allow": ["charts:*"]}])
 async def test_an_earlier_yes_or_a_rule_spares_no_question(tmp_path: Path, policy: Mapping[str, Any]) -> None:
@@ -192,6 +196,7 @@ async def test_a_skill_that_is_attached_as_a_resource_is_not_acted_on(tmp_path: 
         assert person.asked == []
 
 
+@pytest.mark.hostile("SK11")
 @pytest.mark.requirement("SKILL-14")
 async def test_acting_on_a_skill_is_not_acting_on_one_inside_it(tmp_path: Path) -> None:
     person = Person()
@@ -299,6 +304,7 @@ async def test_a_skill_that_is_too_long_is_refused_before_it_is_read(tmp_path: P
         assert (person.asked, reads(tmp_path)) == ([], [])
 
 
+@pytest.mark.hostile("SK01", "SK02")
 @pytest.mark.parametrize("mode", ["other-bytes", "longer", "shorter"])
 async def test_a_skill_that_differs_from_its_entry_is_not_attached(tmp_path: Path, mode: str) -> None:
     async with charts(tmp_path, mode=mode) as host:
