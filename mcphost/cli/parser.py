@@ -1126,12 +1126,12 @@ configuration, 3 the screen refused the agent, or ended while it served it.
     ),
     "allow": Subcommand(
         "allow.run_allow",
-        "Allow a tool before an agent calls it.\n"
+        "Allow a tool before an agent calls it, or a skill before it is loaded.\n"
         "It then runs without a screen, too. Its definition and what runs it are shown,\n"
         "and you are asked.",
         [
             _argument(
-                "tool", "NAME:TOOL", "the server's name and the tool's, as a declined call names them", nargs="?"
+                "tool", "NAME:TOOL", "the server's name and the tool's, or the name or URI of a skill", nargs="?"
             ),
             _argument("--agent", "AGENT", "only calls of this agent, by the name that its gate was given"),
             _repeated("--when", "ARGUMENT=PATTERN", "only calls in which this argument matches; for several: all"),
@@ -1141,6 +1141,7 @@ configuration, 3 the screen refused the agent, or ended while it served it.
         """\
   mcphost allow git:git_log                       as the last declined call had it
   mcphost allow git:git_show --agent claude-code --when 'revision=^HEAD'
+  mcphost allow docs:skill://pdf/SKILL.md         a skill, as long as its files are the same
   mcphost allow --list
   mcphost allow --remove git:git_log
 """,
@@ -1151,7 +1152,8 @@ lists its tools, and mcphost's own calls are allowed. An approval lapses when
 the definition or what runs the server changes, as those of the dialog do.
 
 With --list --json, the objects have: server, tool, when, gate (folder and
-agent, or null for mcphost's own calls), since and runs.
+agent, or null for mcphost's own calls), since and runs; or server, skill,
+files, since and runs.
 
 Exit codes: 0 done, 2 usage, configuration or no terminal, 3 the server could
 not be reached, 4 you declined.

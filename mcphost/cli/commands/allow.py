@@ -1,4 +1,4 @@
-"""``mcphost allow``: allow a tool beforehand, list what is allowed, and take it back."""
+"""``mcphost allow``: allow a tool or a skill beforehand, list what is allowed, and take it back."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ from mcphost.host.consent.questions import why_not_always
 from mcphost.host.events import Alarmed, EventBus
 from mcphost.host.traffic.spool import mask_of
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show_line, show_name
+from mcphost.protocol.display import show_line, show_name, size_text
 from mcphost.protocol.models.tools import Tool
 from mcphost.redaction import safe_command
 
 if TYPE_CHECKING:
+    from mcphost.host.consent.skill_approvals import SkillApproval
     from mcphost.host.host import Host
+    from mcphost.protocol.models.skills import Skill
 
 HEADING: Final = ("SERVER:TOOL", "AGENT", "CALLS", "SINCE", "RUNS")
 
@@ -93,7 +95,7 @@ async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: C
             remarks.append(f"{show_line(name)} was not allowed")
             continue
         now = datetime.now().astimezone()
-        await saved.record(each.server, each.tool.name, each.identity, when, each.gate, allowed=True)
+        await saved.record(each.server, {"tool": each.tool.name}, each.identity, when, each.gate, allowed=True)
         approvals.allow(each.server, each.identity, each.tool, Lifetime.ALWAYS, now, when, each.gate)
         await saved.save()
         lines.append(f"{show_line(name)} is allowed{_which(each.gate, when)}")
@@ -103,10 +105,9 @@ async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: C
 
 async def list_approvals(server: str, oldest: datetime | None, *, as_json: bool) -> Outcome:
     """List what is allowed for good, of one server or of all, without what lapsed since it is older than ``oldest``."""
-    approvals = await _SavedApprovals(Config.model_construct()).load()
-    known = {(each.server, each.tool, each.gate): each.identity for each in approvals.saved_part()}
-    grants = [each for each in approvals.grants(oldest) if server in ("", each.server)]
-    listed = [(each, known.get((each.server, each.tool, each.gate), "")) for each in grants]
+    saved = _SavedApprovals(Config.model_construct())
+    await saved.load()
+    listed = [(each, identity) for each, identity in saved.grants(oldest) if server in ("", each.server)]
     if as_json:
         return Outcome("".join(json_text(_as_object(each, identity)) for each, identity in listed))
     if not listed:
@@ -120,23 +121,24 @@ async def take_back(server: str, tool: str, agent: str | None, when: Mapping[str
     Raises UnknownName where nothing was, and Declined.
     """
     saved = _SavedApprovals(config)
-    approvals = await saved.load()
+    await saved.load()
     fitting = [
-        each
-        for each in approvals.grants()
-        if (each.server, each.tool) == (server, tool)
+        (each, identity)
+        for each, identity in saved.grants()
+        if each.server == server
+        and tool in (each.tool, each.skill)
         and (agent is None or (each.gate is not None and each.gate.agent == agent))
         and (not when or each.when == when)
     ]
     if not fitting:
         raise UnknownName(f"nothing of {show_line(f'{server}:{tool}')} is allowed; see mcphost allow --list")
-    identities = {(each.server, each.tool, each.gate): each.identity for each in approvals.saved_part()}
-    for each in fitting:
-        identity = identities.get((each.server, each.tool, each.gate), "")
-        await saved.record(each.server, each.tool, identity, each.when, each.gate, allowed=False)
-        approvals.revoke(each.server, each.tool, each.when, each.gate)
+    for each, identity in fitting:
+        subject = {"skill": each.skill} if each.skill else {"tool": each.tool}
+        await saved.record(each.server, subject, identity, each.when, each.gate, allowed=False)
+        saved.revoke(each)
     await saved.save()
-    return Outcome("".join(f"{show_line(server)}:{each.label} is asked again: {each.words}\n" for each in fitting))
+    lines = (f"{show_line(server)}:{each.label} is asked again: {each.words}\n" for each, _ in fitting)
+    return Outcome("".join(lines))
 
 
 async def _allow_configured(
@@ -146,8 +148,60 @@ async def _allow_configured(
     connection = host.servers[server]
     if not connection.ready:
         raise failure(host, server, broken)
-    listed = host.catalog.tool(server, tool)
+    try:
+        listed = host.catalog.tool(server, tool)
+    except UnknownName as unknown:
+        if not connection.has_skills:
+            raise
+        try:
+            skill = await host.skills.find(server, tool)
+        except UnknownName as error:
+            raise (error if "://" in tool else unknown) from None
+        if when:
+            raise UsageError("--when is for the arguments of a tool; a skill has none") from None
+        return await allow_skill(server, skill, connection.config.identity, config)
     return await allow([AllowedTool(server, listed, connection.config.identity, None)], when, config)
+
+
+async def allow_skill(server: str, skill: Skill, identity: str, config: Config) -> Outcome:
+    """Show a skill as its server lists it, ask, and write the approval; no file is read.
+
+    Raises ConfigError, and Declined.
+    """
+    name = f"{show_line(server)}:{show_name(skill.label, 80)}"
+    from mcphost.host.consent.skill_approvals import why_not_always as why_not_kept  # late: most approve tools
+
+    if why := skill.refusal or why_not_kept(skill):
+        raise ConfigError(f"{name} cannot be allowed beforehand: {show_line(why)}")
+    saved = _SavedApprovals(config)
+    await saved.load()
+    status = saved.store.skills.status_of(server, identity, skill)
+    width, _ = terminal_size()
+    say(*_skill_facts(server, skill, identity, status, width))
+    say(*framed("Frontmatter", readable_json(skill.frontmatter), width))
+    if not await confirmed(
+        f"Allow the skill {show_name(skill.label, 80)} of {show_line(server)}{_while(config)}? [y/N] "
+    ):
+        return Outcome("", Exit.DECLINED, (f"{name} was not allowed",))
+    await saved.record(server, {"skill": skill.uri}, identity, {}, None, allowed=True)
+    saved.store.skills.allow(server, identity, skill, Lifetime.ALWAYS, datetime.now().astimezone())
+    await saved.save()
+    return Outcome(f"{name} is allowed, as long as its files are the same\n")
+
+
+def _skill_facts(server: str, skill: Skill, identity: str, status: SkillApproval, width: int) -> Iterator[str]:
+    yield from labelled("server", show_line(server), width)
+    yield from labelled("runs", show_line(identity, NO_CUT), width)
+    yield from labelled("skill", show_name(skill.label), width)
+    yield from labelled("uri", show_line(skill.uri, NO_CUT), width)
+    if status.differences:
+        yield from labelled("history", f"CHANGED since you allowed it: {status.differences.words}", width)
+    for change in status.differences.files:
+        yield from labelled("changed", f"{show_name(change.path)}: {change.words}", width)
+    for file in skill.files:
+        yield from labelled(
+            "file", f"{show_name(skill.path_of(file.uri))}, {size_text(file.size)}, {file.digest}", width
+        )
 
 
 def _config(options: Namespace) -> Config:
@@ -255,12 +309,34 @@ class _SavedApprovals:
         await self.store.load()
         return self.store.approvals
 
+    def grants(self, oldest: datetime | None = None) -> Iterator[tuple[Approval, str]]:
+        """The approvals for good of tools and skills, each with the program that it holds for."""
+        tools = self.store.approvals
+        programs = {(each.server, each.tool, each.gate): each.identity for each in tools.saved_part()}
+        yield from ((each, programs.get((each.server, each.tool, each.gate), "")) for each in tools.grants(oldest))
+        if self.store.has_skills:
+            skills = {each.key: each.identity for each in self.store.skills.saved_part()}
+            yield from ((each, skills[each.server, each.skill]) for each in self.store.skills.grants(oldest))
+
+    def revoke(self, grant: Approval) -> None:
+        if grant.skill:
+            self.store.skills.revoke(grant.server, grant.skill)
+        else:
+            self.store.approvals.revoke(grant.server, grant.tool, grant.when, grant.gate)
+
     async def record(
-        self, server: str, tool: str, identity: str, when: Mapping[str, str], gate: Gate | None, *, allowed: bool
+        self,
+        server: str,
+        subject: Mapping[str, str],
+        identity: str,
+        when: Mapping[str, str],
+        gate: Gate | None,
+        *,
+        allowed: bool,
     ) -> None:
         """Write down what the user allows or takes back. Raises Declined where the policy wants that and it fails."""
         whose = {} if gate is None else {"agent": gate.agent, "folder": gate.folder}
-        approval = {"server": server, "tool": tool, "sent_to": safe_command(identity), "when": dict(when), **whose}
+        approval = {"server": server, **subject, "sent_to": safe_command(identity), "when": dict(when), **whose}
         await self._audit.before({"event": "approval", **approval, "allowed": allowed, "by": "user"})
 
     async def save(self) -> None:
@@ -298,7 +374,7 @@ def _patterns(given: Sequence[str]) -> dict[str, str]:
 def _row(grant: Approval, identity: str) -> tuple[str, ...]:
     agent = "(mcphost)" if grant.gate is None else grant.gate.agent or "(any)"
     return (
-        f"{grant.server}:{grant.label}",
+        f"{grant.server}:{show_line(grant.skill) if grant.skill else grant.label}",
         agent,
         grant.arguments,
         f"{grant.since.astimezone():%Y-%m-%d}",
@@ -307,6 +383,10 @@ def _row(grant: Approval, identity: str) -> tuple[str, ...]:
 
 
 def _as_object(grant: Approval, identity: str) -> dict[str, Any]:
+    if grant.skill:
+        since = grant.since.isoformat(timespec="seconds")
+        known = {"server": grant.server, "skill": grant.skill, "files": grant.files, "since": since}
+        return {**known, "runs": safe_command(identity)}
     return {
         "server": grant.server,
         "tool": grant.tool,

@@ -96,7 +96,9 @@ class Approval:
 
     @property
     def arguments(self) -> str:
-        """The arguments of calls that run, safe to show and on one line."""
+        """The arguments of calls that run, or the files of the skill, safe to show and on one line."""
+        if self.skill:
+            return f"{self.files} {'file' if self.files == 1 else 'files'} as listed then"
         return f"where {in_words(self.when)}" if self.when else "any arguments"
 
     @property

@@ -12,10 +12,13 @@ import pytest
 
 from mcphost.cli import main
 from mcphost.cli.commands import allow
+from mcphost.config import Config
 from mcphost.config.state import StateStore, read_toml
+from mcphost.errors import ConfigError
 from mcphost.host.agents.declined import DeclinedCall, DeclinedCalls
 from mcphost.host.consent.approval_store import from_toml
 from mcphost.host.consent.approvals import Approvals, ApprovalStatus, Gate
+from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.models.tools import Tool
 
 DEFINITION = {"name": "git_log", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
@@ -157,3 +160,39 @@ def test_approvals_are_listed_and_taken_back(
     records = [json.loads(line) for line in (state / "audit.jsonl").read_text().splitlines()]
     assert [(each["event"], each["allowed"]) for each in records] == [("approval", True), ("approval", False)]
     assert all(each["sent_to"] == SHOWN and each["agent"] == "claude-code" for each in records)
+
+
+MAIN = "skill://pdf/SKILL.md"
+SKILL = {
+    "uri": MAIN,
+    "frontmatter": {"name": "pdf", "description": "Fills in forms."},
+    "resources": [{"uri": MAIN, "digest": f"sha256:{'0' * 64}", "size": 3}],
+}
+
+
+@pytest.mark.requirement("SKILL-12")
+async def test_a_skill_is_allowed_listed_and_taken_back(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(monkeypatch, True)
+    config = Config.model_validate({})
+    done = await allow.allow_skill("docs", Skill.read(SKILL), IDENTITY, config)
+    assert done.text == 'docs:"pdf" is allowed, as long as its files are the same\n'
+    assert '"SKILL.md", 3 B, sha256:' in capsys.readouterr().err
+    listed = await allow.list_approvals("", None, as_json=True)
+    shown = json.loads(listed.text)
+    assert {name: shown[name] for name in ("server", "skill", "files", "runs")} == {
+        "server": "docs", "skill": MAIN, "files": 1, "runs": SHOWN,
+    }  # fmt: skip
+    assert f"docs:{MAIN}" in (await allow.list_approvals("docs", None, as_json=False)).text
+    assert "asked again" in (await allow.take_back("docs", MAIN, None, {}, config)).text
+    assert (await allow.list_approvals("", None, as_json=True)).text == ""
+
+
+@pytest.mark.parametrize(
+    ("resources", "why"), [("dynamic", "vouches for no file"), (None, "The entry has null in place of its files")]
+)
+async def test_a_skill_without_its_files_cannot_be_allowed(state: Path, resources: object, why: str) -> None:
+    skill = Skill.read({**SKILL, "resources": resources})
+    with pytest.raises(ConfigError, match=f"cannot be allowed beforehand: .*{why}"):
+        await allow.allow_skill("docs", skill, IDENTITY, Config.model_validate({}))
