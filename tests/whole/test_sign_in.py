@@ -78,7 +78,17 @@ def signed_in(here: UserMachine, *more: str) -> Done:
 
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement(
-    "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-11", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
+    "AUTH-02",
+    "AUTH-05",
+    "AUTH-08",
+    "AUTH-11",
+    "AUTH-12",
+    "AUTH-18",
+    "AUTH-20",
+    "AUTH-30",
+    "AUTH-47",
+    "DPOP-07",
+    "SEC-09",
 )
 def test_one_sign_in_serves_every_program_until_its_sign_out(services: SignInServers, here: UserMachine) -> None:
     """Seen, used, widened, renewed and revoked, each by a program of its own that asks no question."""
@@ -91,6 +101,7 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(services: SignInSer
     assert registered.sent["redirect_uris"] == [asked.query["redirect_uri"]] == [token.sent["redirect_uri"]]
     assert (registered.sent["application_type"], asked.query["code_challenge_method"]) == ("native", "S256")
     assert asked.query["resource"] == token.sent["resource"] == services.url
+    assert (token.proof, token.answer["token_type"]) == ("", "Bearer")  # only the authorization server knows DPoP
 
     standing = here.run("check", "--json").object["signIn"]
     assert (standing["signedIn"], standing["scopes"], standing["renewable"]) == (True, ["mcp:read"], True)
