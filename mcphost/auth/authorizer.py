@@ -272,7 +272,7 @@ class _FlowRunner:
         self._steps += 1
         number, began = self._steps, time.monotonic()
         words = "" if self._alone.assertions is None else self._alone.assertions.place
-        shown = SignInExchange("Get the JWT of this workload", "read", words, local=True)
+        shown = SignInExchange("Get this workload's JWT", "from", words, local=True)
         self._person.step(number, shown)
         try:
             assertion: str = await self._alone.do(step)

@@ -92,7 +92,7 @@ def _step(number: int, exchange: SignInExchange, *, failed: bool, over: bool) ->
     status = exchange.status
     result = "no answer" if exchange.problem else "under way" if status is None else str(status)
     if exchange.local and status is not None:
-        result = "done"
+        result = "not sent" if failed else "done"
     if failed:
         mark = _FAILED
     elif exchange.problem or (status is not None and not 200 <= status < 300):

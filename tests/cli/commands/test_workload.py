@@ -60,7 +60,7 @@ def test_a_workload_is_signed_in_without_a_browser(mcphost: Mcphost, job: Job, t
     signed = mcphost("login", "web", "--verbose")
     assert (signed.code, signed.out.partition(" until ")[0]) == (0, f"web: signed in at {job.web.url.split('/')[2]}")
     assert "renewed by itself" in signed.out
-    assert f"Get the JWT of this workload: read the command {sys.executable}: done in " in signed.err
+    assert f"Get this workload's JWT: from the command {sys.executable}: done in " in signed.err
     called = mcphost("call", "web", "echo", "text=x", "--traffic", "traffic.jsonl")
     assert (called.code, called.out) == (0, "x\n")
     found, report = mcphost("doctor", "web"), mcphost("report", "-")

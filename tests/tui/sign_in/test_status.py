@@ -70,7 +70,7 @@ class Silent:
     def changed(self, sign_in: SignIn) -> None: ...
 
 
-JWT = SignInExchange("Get the JWT of this workload", "read", "the file /run/token", local=True)
+JWT = SignInExchange("Get this workload's JWT", "from", "the file /run/token", local=True)
 TOKEN = SignInExchange("Present this workload's JWT", "POST", "https://as.example/token", status=400)
 
 
@@ -82,19 +82,21 @@ def test_a_workload_gets_its_jwt_here_in_a_step_of_its_own() -> None:
     assert (sign_in.state, step.host, step.result) == (SignInState.EXCHANGING, "here", "under way")
     sign_in.step(1, replace(JWT, status=200, seconds=0.002))
     [step] = steps_of(sign_in)
-    assert (step.result, step_text(step).splitlines()[0]) == ("done", "read the file /run/token")
+    assert (step.result, step_text(step).splitlines()[0]) == ("done", "from the file /run/token")
     assert "▏ done · after 2 ms; the JWT is not shown" in step_text(step)
 
 
 @pytest.mark.parametrize(
-    ("steps", "code", "says"),
+    ("steps", "results", "code", "says"),
     [
-        ([replace(JWT, problem="the file /run/token is not there")], "", "Correct the source or its audience"),
-        ([replace(JWT, status=200)], "", "Correct the source or its audience"),
-        ([replace(JWT, status=200), TOKEN], "invalid_grant", "what they must agree on: tell whoever runs them"),
+        ([replace(JWT, problem="it is not there")], ["no answer"], "", "Correct the source or its audience"),
+        ([replace(JWT, status=200)], ["not sent"], "", "Correct the source or its audience"),
+        ([replace(JWT, status=200), TOKEN], ["done", "400"], "invalid_grant", "what they must agree on: tell whoever"),
     ],
 )
-def test_the_end_of_a_workloads_sign_in_names_no_browser(steps: list[SignInExchange], code: str, says: str) -> None:
+def test_the_end_of_a_workloads_sign_in_names_no_browser(
+    steps: list[SignInExchange], results: list[str], code: str, says: str
+) -> None:
     service: Any = Silent()
     sign_in = SignIn(1, "ci", AuthorizationRequired("Bearer"), service)
     for number, each in enumerate(steps, 1):
@@ -103,3 +105,4 @@ def test_the_end_of_a_workloads_sign_in_names_no_browser(steps: list[SignInExcha
     shown = text(end_facts(sign_in))
     assert says in shown
     assert "browser" not in shown
+    assert [each.result for each in steps_of(sign_in)] == results
