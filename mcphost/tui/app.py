@@ -499,6 +499,7 @@ class McphostApp(ResilientApp):
         self.questions.ask_next()
         self.configuration.in_front()
         self.updater.top_line()
+        self.updater.skills()  # an approval may be revoked by now
 
     def action_inbox(self) -> None:
         self.questions.show_inbox()

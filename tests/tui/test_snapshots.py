@@ -21,6 +21,7 @@ from textual.command import CommandPalette
 
 from mcphost.auth.ports import AuthorizationLink
 from mcphost.cli.commands.screen import HOW_TO
+from mcphost.errors import Declined
 from mcphost.host.comparison.observation import Exchange
 from mcphost.host.comparison.report import compare_sides
 from mcphost.places import CALLS_FILE, users_path, with_tilde
@@ -61,6 +62,9 @@ from tests.tui.imports.homes import claude_code, cursor, importing_stage, vscode
 from tests.tui.pictured import FOLDER, Snapshots
 from tests.tui.sampling.samplings import ASKED, sampling_stage
 from tests.tui.sign_in.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
+from tests.tui.skills.skills import asked, edit, load
+from tests.tui.skills.skills import go as go_to_skills
+from tests.tui.skills.skills import skills as skills_of_the_harbour
 from tests.tui.stage import Stage, demo, on_stage
 from tests.tui.still_clock import NOW, stop_clock
 
@@ -494,6 +498,35 @@ async def sign_in(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "steps")
 
 
+async def skills(snapshots: Snapshots) -> None:
+    async with on_stage(skills_of_the_harbour(), size=WIDE) as stage:
+        await go_to_skills(stage)
+        await stage.shows("frontmatter")
+        await snapshots.take(stage, "list", LARGE)
+        await stage.press("enter")
+        await stage.shows("✓ verified")
+        await snapshots.take(stage, "reader", LARGE)
+        loading = load(stage)
+        await asked(stage)
+        await snapshots.take(stage, "question", LARGE)
+        await stage.press("u")
+        await loading
+        await edit(stage, published=False)
+        await stage.press("I", "enter")
+        await stage.shows("✓ verified")
+        await stage.press("shift+tab", "down", "enter")
+        await stage.shows("✖ refused")
+        await snapshots.take(stage, "refused")
+        await edit(stage, published=True)
+        await stage.shows("✱ changed")
+        loading = load(stage)
+        await asked(stage)
+        await snapshots.take(stage, "changed", LARGE)
+        await stage.press("n")
+        with pytest.raises(Declined):
+            await loading
+
+
 def date_conversations() -> None:
     """As if they had been written now."""
     for path in Path("state", "chats").glob("*"):
@@ -580,6 +613,7 @@ STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
         tasks,
         comparison,
         sign_in,
+        skills,
         chat,
         theme_light,
         theme_of_sixteen_colours,

@@ -22,6 +22,8 @@ from mcphost.host.events import (
     Event,
     Logged,
     RepetitionChanged,
+    SkillLoaded,
+    SkillRead,
     TrafficAdded,
 )
 from mcphost.host.host import Host
@@ -36,7 +38,7 @@ if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
 
 CALLS = (CallStarted, CallChanged, CallFinished)
-ELSEWHERE = (AgentsChanged, ChatChanged, Logged, RepetitionChanged, TrafficAdded)
+ELSEWHERE = (AgentsChanged, ChatChanged, Logged, RepetitionChanged, SkillLoaded, SkillRead, TrafficAdded)
 """Events that change nothing of the servers."""
 
 
@@ -96,6 +98,8 @@ class MainScreenUpdater:
             self._calls(events)
         if any(isinstance(event, RepetitionChanged) for event in events):
             self._main.tools.refresh_runs()
+        if any(isinstance(event, SkillLoaded | SkillRead) for event in events):
+            self.skills()
         if any(not isinstance(event, (*CALLS, *ELSEWHERE)) for event in events):
             self.servers()
         self.top_line()
@@ -116,7 +120,7 @@ class MainScreenUpdater:
         self._main.calls.show_calls(self._host.tool_calls.calls.values(), server)
 
     def offers(self) -> None:
-        """Update the resources, prompts and skills of the selected server."""
+        """Update the resources, prompts and skills of the selected server, and the counts of all that it offers."""
         server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
         resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
         tools, skills = len(catalog.tools(server)), catalog.skills(server)
@@ -126,12 +130,17 @@ class MainScreenUpdater:
             main.resources.show_resources(resources, templates, self._watched(), server)
         if main.prompts is not None and main.prompts.is_attached:
             main.prompts.show_prompts(prompts, server)
-        if main.skills is not None and main.skills.is_attached:
-            main.skills.show_skills(skills, server)
-        elif not main.has_skills and any(
+        self.skills()
+        if not main.has_skills and any(
             each.listings.declared(CatalogKind.SKILLS) for each in self._host.servers.values()
         ):
             main.call_later(main.add_skills_tab)
+
+    def skills(self) -> None:
+        """Update the skills of the selected server, whose states depend on what the user approved and read."""
+        main, server = self._main, self._main.servers.chosen
+        if main.skills is not None and main.skills.is_attached:
+            main.skills.show_skills(self._host.catalog.skills(server), server)
 
     def _watched(self) -> dict[tuple[str, str], Subscription]:
         names = self._host.servers

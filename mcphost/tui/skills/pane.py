@@ -67,7 +67,8 @@ class SkillsPane(CatalogPane[CatalogSkill]):
     def show_skills(self, skills: Sequence[CatalogSkill], server: str | None) -> None:
         self.skills.explain(self.host.servers, server)
         self.skills.show_entries(skills, server)
-        self.skills.rows.refresh()  # an approval changes no entry
+        self.skills.rows.refresh()  # what the user approves and reads changes no entry
+        self.files.refresh()
         self._follow_list()
 
     def describe(self, entry: CatalogSkill) -> None:

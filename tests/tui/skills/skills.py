@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -10,11 +11,16 @@ from typing import Any
 
 from mcphost.config import Config
 from mcphost.host.catalog import CatalogSkill
+from mcphost.host.skills.service import LoadedSkill
 from mcphost.protocol.models.skills import Skill
+from mcphost.tui.consent.skill import SkillScreen
 from mcphost.tui.skills.pane import SkillsPane
 from tests.tui.stage import Stage, server, servers
 
 TIDES, TABLE = "skill://tides/SKILL.md", "skill://tides/references/table.csv"
+
+TAMPERED = "day,high,low\n1,4.2,0.8\n2,4.4,0.7\n"
+"""The table of the skill with one other digit."""
 
 
 def skills(*arguments: object, **more: Any) -> Config:
@@ -59,3 +65,22 @@ async def go(stage: Stage) -> None:
     await stage.until(lambda app: app.main.has_skills)
     await stage.press("I")
     await stage.until(lambda app: app.main.skills and app.main.skills.list.rows.has_focus and pane(stage).list.item)
+
+
+async def edit(stage: Stage, *, published: bool) -> None:
+    """Let the server serve the tampered table, and list it if that is published."""
+    call = stage.call("edit", {"uri": TABLE, "text": TAMPERED, "published": published, "announce": published})
+    await stage.call_dialog()
+    await stage.press("space", "y")
+    await stage.ended(call)
+
+
+def load(stage: Stage) -> asyncio.Task[LoadedSkill]:
+    """Load the skill as the chat does."""
+    return asyncio.create_task(stage.host.skills.load("harbour", TIDES, origin="you"))
+
+
+async def asked(stage: Stage) -> SkillScreen:
+    await stage.until(lambda app: isinstance(app.screen, SkillScreen) and app.screen.shown_for() >= 0)
+    assert isinstance(stage.app.screen, SkillScreen)
+    return stage.app.screen

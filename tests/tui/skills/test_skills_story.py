@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
 from mcphost.errors import Declined
 from mcphost.tui.consent.grants import GrantsScreen
-from mcphost.tui.consent.skill import SkillScreen
-from tests.tui.skills.skills import TABLE, TIDES, go, pane, reads, skills
-from tests.tui.stage import NARROW, WIDE, Stage, echo, on_stage
+from mcphost.tui.servers.card import card
+from tests.tui.skills.skills import TABLE, TIDES, asked, edit, go, load, pane, reads, skills
+from tests.tui.stage import NARROW, WIDE, echo, on_stage
 
 pytestmark = pytest.mark.slow
-
-TAMPERED = "day,high,low\n1,4.2,0.8\n2,4.4,0.7\n"
-"""The table of the skill with one other digit."""
-
-
-async def edit(stage: Stage, *, published: bool) -> None:
-    """Let the server serve the tampered table, and list it if that is published."""
-    call = stage.call("edit", {"uri": TABLE, "text": TAMPERED, "published": published, "announce": published})
-    await stage.call_dialog()
-    await stage.press("space", "y")
-    await stage.ended(call)
-
-
-async def asked(stage: Stage) -> SkillScreen:
-    await stage.until(lambda app: isinstance(app.screen, SkillScreen) and app.screen.shown_for() >= 0)
-    assert isinstance(stage.app.screen, SkillScreen)
-    return stage.app.screen
 
 
 @pytest.mark.requirement("SKILL-03", "SKILL-04", "SKILL-09", "SKILL-10", "SKILL-12", "SKILL-13", "SKILL-18")
@@ -47,16 +30,22 @@ async def test_a_skill_is_read_approved_and_refused_once_it_changed(tmp_path: Pa
         await stage.shows("✓ verified", "size, digest and frontmatter are as listed", "add the depth of the chart")
         assert (reads(record), stage.host.consent.grants()) == ([TIDES], [])
 
-        loading = asyncio.create_task(stage.host.skills.load("harbour", TIDES, origin="you"))
+        loading = load(stage)
         await asked(stage)
         await stage.shows("Use the skill tides of harbour?", "not approved before", "asked by you")
-        await stage.press("a")
+        await stage.press("u")
         assert (await loading).skill.uri == TIDES
+        await stage.shows("● approved")
         await stage.press("escape", "g")
         await stage.at(GrantsScreen)
-        await stage.shows("skill tides", "as long as its 3 files are the same", "always")
-        await stage.press("escape")
-        await stage.shows("● approved")
+        await stage.shows("skill tides", "as long as its 3 files are the same", "until mcphost exits")
+        await stage.press("x", "escape")
+        await stage.until(lambda _: "● approved" not in stage.text)
+
+        loading = load(stage)
+        await asked(stage)
+        await stage.press("a")
+        await loading
 
         await edit(stage, published=False)
         await stage.press("I", "enter")
@@ -69,7 +58,7 @@ async def test_a_skill_is_read_approved_and_refused_once_it_changed(tmp_path: Pa
         await stage.shows("✱ changed")
         await stage.press("r")
         await stage.shows("✱ changed: 1 file rotated, since you approved it a moment ago", "✓ verified", "4.2,0.8")
-        loading = asyncio.create_task(stage.host.skills.load("harbour", TIDES, origin="you"))
+        loading = load(stage)
         await asked(stage)
         await stage.shows("CHANGED since you approved it", "rotated", "references/table.csv", "- 33 B", "+ 33 B")
         await stage.press("enter")
@@ -92,6 +81,10 @@ async def test_esc_goes_from_a_file_to_skill_md_and_to_the_list() -> None:
         await stage.shows("SKILL.md · text/markdown")
         await stage.press("escape")
         assert pane(stage).step == "list"
+        (listed,) = (
+            each for each in card(stage.host.servers["harbour"], time.monotonic(), 0) if each.label == "skills"
+        )
+        assert listed.value.plain == "6 listed · their folders can be listed"
         await stage.press("ctrl+p")
         await stage.write("waits outside")
         await stage.shows("skill · harbour")
