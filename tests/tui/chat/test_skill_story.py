@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.requirement("SKILL-16", "SKILL-18")
-async def test_a_skill_is_shown_before_each_sending_and_while_it_is_acted_on() -> None:
+async def test_a_skill_is_shown_before_it_is_sent_and_while_it_is_acted_on() -> None:
     wanted = uses(use(READ_FILE, "1", path="references/table.csv"), use("charts__reads", "2"), say="I look.")
     servers = {"charts": script("skills.py", "--page", "100")}
     async with chatting(wanted, text("At noon."), servers=servers, size=(120, 36)) as stage:
