@@ -48,8 +48,7 @@ WELCOME: Final = """\
 Write a message below and press enter. The model can use your servers' tools. You approve each call first; you can \
 edit its arguments, or decline it and say why.
 
-  /server:prompt   inserts a server's prompt
-  /skill s:name    has the model act on a server's skill
+  /server:prompt   inserts a server's prompt, /skill server:name a skill
   @server:uri      attaches a resource, @path a file
   ctrl+g           preview of what would be sent, and its cost
   ctrl+t           tools the model may use, and their cost

@@ -37,6 +37,9 @@ async def test_a_skill_is_shown_before_it_is_sent_and_while_it_is_acted_on() -> 
         await stage.press(*["space"] * 3, "y")
         await stage.rest()
         await stage.shows("▌ /skill charts:skill://tides/SKILL.md", "acting on", "│ At noon.")
+        await stage.press("escape", "home", "E")
+        assert stage.pane.input.text == "/skill charts:skill://tides/SKILL.md\nWhen?"
+        await stage.press("escape")
         await stage.say("/skill charts:tides")
         await stage.at(PreviewScreen)
         await stage.press("escape")
