@@ -202,6 +202,8 @@ class ProfileConfig(ConfigTable):
     """
     tools: ToolChoices = ()
     """The tools that ``mcphost serve`` gives to agents, as patterns ``server:tool``; ``!`` in front leaves out."""
+    skills: ToolChoices = ()
+    """The same for skills, by their names: ``server:skill``."""
     sampling: Literal["agent", "mcphost", "deny"] | None = None
     """The side that answers a server's request for a language model in an agent's call: the agent if it can, or
     mcphost; deny: neither; absent: as ``--questions``."""
@@ -217,6 +219,10 @@ class ProfileConfig(ConfigTable):
     def shows(self, server: str, tool: str) -> bool:
         """True if agents see this tool."""
         return chooses(self.tools, server, tool)
+
+    def shows_skill(self, server: str, skill: str) -> bool:
+        """True if agents see this skill."""
+        return chooses(self.skills, server, skill)
 
     def variables_for(self, server: str | None) -> Mapping[str, str]:
         """The values for the entry of this server; None: of a model."""

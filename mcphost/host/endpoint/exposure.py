@@ -29,8 +29,8 @@ _NAMED: Final = (CatalogKind.TOOLS, CatalogKind.PROMPTS)
 class Exposure:
     """The items of these entries, each with its running server, as they are known now.
 
-    ``shows`` says which tools are among them, and ``withheld`` why a skill is not, as a clause; ``reserved`` are names
-    that none of them gets.
+    ``shows`` says which tools are among them, and ``withheld`` why a skill is not, as a clause, or None for one
+    that must not be known; ``reserved`` are names that none of them gets.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Exposure:
         servers: Mapping[str, str],
         known: KnownServers,
         shows: Callable[[str, Tool], bool],
-        withheld: Callable[[str, Skill], str],
+        withheld: Callable[[str, Skill], str | None],
         reserved: Collection[str] = frozenset(),
     ) -> None:
         self._servers, self._known, self._shows, self._reserved = servers, known, shows, reserved
@@ -144,7 +144,8 @@ class Exposure:
 
     @cached_property
     def _judged_skills(self) -> Sequence[tuple[str, Skill, str]]:
-        return [(entry, skill, self._withheld(entry, skill)) for entry, skill in self._all(CatalogKind.SKILLS)]
+        judged = ((entry, skill, self._withheld(entry, skill)) for entry, skill in self._all(CatalogKind.SKILLS))
+        return [(entry, skill, why) for entry, skill, why in judged if why is not None]
 
     def _exposed(self, kind: CatalogKind) -> Iterable[tuple[str, tuple[str, Any]]]:
         for entry, item in self._all(kind):

@@ -52,8 +52,8 @@ class EndpointRequestContext:
     """Waits for the servers' lists of a kind, for some seconds."""
     translation: Callable[[str, ServedRequest], Translation]
     """Returns the translation from this server."""
-    withheld: Callable[[str, Skill], str]
-    """Returns why an agent does not get a skill of an entry, as a clause; empty if it does."""
+    withheld: Callable[[str, Skill], str | None]
+    """Returns why an agent does not get a skill of an entry, as a clause; empty if it does, None for an unknown one."""
     questions: Callable[[str, ServedRequest], AgentQuestions]
     """Returns the agent's answers to what the server of an entry asks in a request."""
 
@@ -82,7 +82,9 @@ class EndpointRequests:
         server = await self._context.lease(entry)
         result = of_this_leg(await self._send(request, server, {"event": "skill", "uri": uri}, uri, {"uri": uri}))
         skill = Skill.read(result.get("skill"))
-        if why := self._context.withheld(entry, skill):
+        if (why := self._context.withheld(entry, skill)) is None:
+            raise _unknown_skill(exposed)
+        if why:
             raise InvalidParamsError(f"mcphost holds this skill back: {why}")
         uris = self._context.exposure().uris
         shown = uris.in_skill(entry, skill.definition())
@@ -101,7 +103,7 @@ class EndpointRequests:
         """The entry and the URI there, if the server of that entry has this method. Raises RpcError."""
         found = self._context.exposure().uris.find(exposed)
         if found is None or not self._context.exposure().serves(found[0], method):
-            raise InvalidParamsError(f"Unknown skill or folder: {exposed[:200]}")
+            raise _unknown_skill(exposed)
         return found
 
     async def prompt(self, request: ServedRequest) -> Result:
@@ -184,6 +186,10 @@ class EndpointRequests:
     def _failure(self, request: ServedRequest, server: str, error: McphostError) -> RpcError:
         failure = failure_of(error)
         return self._context.translation(server, request).error(request.method, failure)
+
+
+def _unknown_skill(exposed: str) -> InvalidParamsError:
+    return InvalidParamsError(f"Unknown skill or folder: {exposed[:200]}")
 
 
 def _renamed(result: Result, uri: str, exposed: str) -> Result:

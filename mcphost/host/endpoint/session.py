@@ -421,8 +421,14 @@ class EndpointSession(ServedContent):
         connection = self._context.servers.get(entry)
         return unlocked(self._context.config(), entry, connection.config.identity if connection else "", tool)
 
-    def _withheld(self, entry: str, skill: Skill) -> str:
-        """Why the agent does not get a skill, as a clause that is safe to show; empty if it does."""
+    def _withheld(self, entry: str, skill: Skill) -> str | None:
+        """Why the agent does not get a skill, as a clause that is safe to show; empty if it does.
+
+        None where its profile does not have the skill, so that it does not exist for the agent.
+        """
+        profile = None if self.options.profile is None else self._context.config().profiles.get(self.options.profile)
+        if profile is not None and not profile.shows_skill(entry, skill.name):
+            return None
         connection = self._context.servers.get(entry)
         identity = connection.config.identity if connection else ""
         if why := show_line(skill.refusal, REASON) or unlocked_skill(self._context.config(), entry, identity, skill):

@@ -7,19 +7,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcphost.config import Config, Policy
-from mcphost.config.surface_lock import SurfaceLock, lock_text
+from mcphost.config.surface_lock import SurfaceLock, lock_text, steady_skill
 from mcphost.errors import Declined
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.findings import compare_surfaces, findings_text
-from mcphost.host.comparison.lock_file import full_server, locked_server, open_lock, write_lock
+from mcphost.host.comparison.lock_file import full_server, locked_server, open_lock, surface_of_lock, write_lock
 from mcphost.host.comparison.surface import Surface, as_kept, surface, surface_of_recording
 from mcphost.host.consent.locked_tools import unlocked_skill
 from mcphost.host.consent.questions import Answer
 from mcphost.host.consent.skill_approvals import SkillApprovals
 from mcphost.host.consent.skill_consent import SkillConsent
 from mcphost.host.recordings.recording import RecordedExchange, RecordedSession
+from mcphost.json_values import canonical
 from mcphost.protocol.extensions import SKILLS_EXTENSION
 from mcphost.protocol.models.skills import Skill
 
@@ -132,6 +135,23 @@ def test_a_change_of_a_skill_has_its_severity(name: str, locked: str, tmp_path: 
     old = made(*before) if locked == "live" else kept(made(*before), tmp_path, full=locked == "full lock")
     found = compare_surfaces(old, made(*after))
     assert sorted((each.severity.value, each.rule, each.words) for each in found) == sorted(expected)
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.text(max_size=3) | st.integers(0, 3), st.lists, max_leaves=4)
+FILE = st.builds(file, st.sampled_from(["SKILL.md", "a.md", "b/c.md"]), st.sampled_from("ab"), st.integers(0, 2))
+FIELDS = st.dictionaries(st.sampled_from(["license", "allowed-tools", "x"]), JSON, max_size=2)
+FILES_OR_NOT = st.just("dynamic") | st.lists(FILE, max_size=3, unique_by=lambda each: each["uri"]) | JSON
+
+
+@given(st.tuples(FIELDS, FILES_OR_NOT), st.tuples(FIELDS, FILES_OR_NOT))
+@settings(max_examples=25, deadline=None)
+def test_two_entries_have_no_finding_exactly_if_they_are_the_same(one: Any, other: Any) -> None:
+    skills = [{**entry(**fields), "resources": files} for fields, files in (one, other)]
+    surfaces = [made(each) for each in skills]
+    locks = [SurfaceLock(version=1, servers={"rock": locked_server(each, str, resources=False)}) for each in surfaces]
+    same = canonical(steady_skill(skills[0])) == canonical(steady_skill(skills[1]))
+    for before in (surfaces[0], surface_of_lock("rock", locks[0].servers["rock"])):
+        assert (compare_surfaces(before, surfaces[1]) == []) is same
 
 
 def test_the_digests_of_a_change_are_in_the_report() -> None:

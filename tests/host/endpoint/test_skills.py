@@ -17,6 +17,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.protocol.extensions import SKILLS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import NEWEST_MODERN, Revision
+from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.serving.negotiation import RpcError
 from mcphost.serving.served_request import ServedRequest
@@ -103,6 +104,7 @@ async def test_two_servers_with_the_same_skills_are_told_apart(revision: Revisio
         for skill in skills:
             assert skill["uri"].startswith("skill://mcphost+")
             assert skill["uri"].endswith("/tides/SKILL.md")
+            assert Skill.read(skill).refusal == ""
             assert skill["frontmatter"] == original["frontmatter"]
             assert [each["digest"] for each in skill["resources"]] == [each["digest"] for each in original["resources"]]
             assert (await agent.result("skills/get", {"uri": skill["uri"]}))["skill"] == skill
@@ -137,6 +139,7 @@ async def test_a_skill_of_another_scheme_stays_in_one_folder() -> None:
         agent = await running.agent()
         (skill,) = await listed(agent)
         assert skill["uri"] == skill["resources"][0]["uri"] == "skill://mcphost+rock+docs/a/tides/SKILL.md"
+        assert Skill.read(skill).refusal == ""
         await agent.ask("resources/read", {"uri": skill["uri"]})
         assert content.all("resources/read")[0].params["uri"] == entry["uri"]
 
@@ -221,6 +224,18 @@ async def test_a_profile_leaves_out_the_skills_of_other_servers(revision: Revisi
         agent = await running.agent(revision, profile="p", opens=False)
         assert SKILLS_EXTENSION not in (await agent.open())["capabilities"].get("extensions", {})
         assert (await agent.error("skills/get", {"uri": TIDES}))["code"] == ErrorCode.METHOD_NOT_FOUND
+
+
+async def test_a_profile_chooses_single_skills() -> None:
+    profiles = {"p": {"skills": ["rock:*", "!rock:tides"]}}
+    async with rig({"rock": SkillContent()}, profiles=profiles) as running:
+        agent = await running.agent(profile="p")
+        names = [each["frontmatter"]["name"] for each in await listed(agent)]
+        assert "harbour" in names
+        assert "tides" not in names
+        error = await agent.error("skills/get", {"uri": TIDES})
+        assert error["message"] == f"Unknown skill or folder: {TIDES}"
+        assert [record.text for record in running.host.logs.of_server("rock") if "skill" in record.text] == []
 
 
 async def test_a_read_of_a_skills_file_is_audited_as_any_other(tmp_path: Path) -> None:
