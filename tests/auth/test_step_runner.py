@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcphost.auth.dpop import ProofKey
-from mcphost.auth.flow.steps import Flow, GetKey, HttpAnswer, HttpExchange, ListenForCallback
-from mcphost.auth.step_runner import PERSON, StepRunner, run_flow
+from mcphost.auth.flow.steps import PERSON, Flow, GetKey, HttpAnswer, HttpExchange, ListenForCallback
+from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.errors import SignInFailed
 
 
