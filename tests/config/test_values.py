@@ -314,3 +314,29 @@ def test_an_identity_is_resolved_with_the_server_that_names_it() -> None:
     assert "s3cret-value" not in repr(identity)
     with pytest.raises(ConfigError, match=r"identity\.corp\.client_secret: \$\{SECRET\} is not set"):
         resolve_server(config, Values({"HOST": "idp.example"}), "a")
+
+
+def _workload(assertion: dict[str, Any]) -> Config:
+    oauth = {"grant": "workload", "issuer": "https://as.example", "assertion": assertion}
+    return Config.model_validate({"servers": {"a": {"url": "https://h", "oauth": oauth}}}, strict=False)
+
+
+@pytest.mark.parametrize(
+    "assertion", [{"file": "token"}, {"file": "${DIR}/token"}, {"command": ["./mint"]}, {"command": ["bin/mint"]}]
+)
+def test_the_source_of_a_jwt_is_named_by_its_full_path(assertion: dict[str, Any]) -> None:
+    """A relative one would lead into the folder of any project."""
+    with pytest.raises(ConfigError, match=r"servers\.a\.oauth\.assertion\.\w+: must be a full path, from / or ~ on"):
+        resolve_server(_workload(assertion), Values({"DIR": "keys"}), "a")
+
+
+def test_the_source_of_a_jwt_may_hold_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    values = Values({"DIR": "/run", "KEY": "s3cret-012345"})
+    file = resolve_server(_workload({"file": "${DIR}/token"}), values, "a").oauth.assertion
+    words = {"command": ["~/mint", "--key", "${KEY}", "{audience}"]}
+    command = resolve_server(_workload(words), values, "a").oauth.assertion
+    assert file is not None
+    assert command is not None
+    assert (file.file, command.command) == ("/run/token", ("/home/me/mint", "--key", "s3cret-012345", "{audience}"))
+    assert values.mask("with s3cret-012345") == "with •••"
