@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mcphost.client.cache import READ
+from mcphost.client.cache import READ, CachedResult
 from mcphost.client.paging import ListedItems
 from mcphost.client.requester import Requester
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
@@ -53,17 +53,28 @@ class Resources:
 
         A modern server may allow caching for a while; ``again``: from the server, not from the cache.
         """
+        read = await self.fetch(uri, again=again, timeouts=timeouts, on_progress=on_progress)
+        found = ReadResourceResult.read(read.result, read.freshness)
+        self._requester.remark(*(f"resources/read: {remark}" for remark in (*found.remarks, found.unread) if remark))
+        return found
+
+    async def fetch(
+        self,
+        uri: str,
+        *,
+        again: bool = False,
+        timeouts: RequestTimeouts | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> CachedResult:
+        """As `read`, with the result as it came: large contents may then be decoded on a thread."""
         try:
-            read = await self._requester.fetch(
+            return await self._requester.fetch(
                 READ, {"uri": uri}, again=again, timeouts=timeouts, on_progress=on_progress
             )
         except ServerError as error:
             if not self._is_missing(error):
                 raise
             raise ResourceMissing(_named(error) or uri, error) from None
-        found = ReadResourceResult.read(read.result, read.freshness)
-        self._requester.remark(*(f"resources/read: {remark}" for remark in (*found.remarks, found.unread) if remark))
-        return found
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to changes (`NotificationObserver.resource_updated`)."""

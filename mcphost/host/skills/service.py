@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mcphost.client.cache import CachedResult
 from mcphost.errors import (
     CapabilityMissing,
     CapabilityWithheld,
@@ -56,7 +57,7 @@ from mcphost.providers.base import estimate_tokens
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcphost.protocol.models.resources import ReadResourceResult, Resource
+    from mcphost.protocol.models.resources import Resource
 
 TEXTS: Final = 64
 """Texts of SKILL.md that are held to show what changed."""
@@ -354,29 +355,29 @@ class SkillService:
     async def _verified(
         self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, origin: str
     ) -> VerifiedFile:
-        result = await self._fetch(server, skill, uri, file, origin, again=False)
+        fetched = await self._fetch(server, skill, uri, file, origin, again=False)
         try:
-            return await self._checked(server, skill, uri, file, path, result)
+            return await self._checked(server, skill, uri, file, path, fetched.result)
         except SkillRefused:
-            if result.freshness is None or not result.freshness.cached:
+            if not fetched.freshness.cached:
                 raise
         # What is kept may be older than the entry.
-        result = await self._fetch(server, skill, uri, file, origin, again=True)
-        return await self._checked(server, skill, uri, file, path, result)
+        fetched = await self._fetch(server, skill, uri, file, origin, again=True)
+        return await self._checked(server, skill, uri, file, path, fetched.result)
 
     async def _fetch(
         self, server: str, skill: Skill, uri: str, file: SkillFile | None, origin: str, *, again: bool
-    ) -> ReadResourceResult:
+    ) -> CachedResult:
         record = {"event": "skill file", "skill": skill.uri, "uri": uri}
         try:
             return await self._requests.send(
-                server, record, uri, origin, lambda client: client.resources.read(uri, again=again)
+                server, record, uri, origin, lambda client: client.resources.fetch(uri, again=again)
             )
         except ServerError as error:
             if error.code not in (ErrorCode.INVALID_PARAMS, ErrorCode.RESOURCE_NOT_FOUND):
                 raise
             words = f"The server does not have {show_name(skill.path_of(uri))}, which its entry lists: {error.message}"
-            raise SkillRefused("missing-file", words) from None
+            raise SkillRefused("not-served", words) from None
         except MessageTooLarge as error:
             if file is None:
                 raise
@@ -387,7 +388,7 @@ class SkillService:
             raise SkillRefused(TOO_LARGE, f"{words}; {more}; raise message_bytes in [limits].") from None
 
     async def _checked(
-        self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, result: ReadResourceResult
+        self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, result: Mapping[str, Any]
     ) -> VerifiedFile:
         def check() -> tuple[bytes, str | None, str | None]:
             content = own_content(uri, result)

@@ -7,6 +7,7 @@ Specification: ext-skills skills (verification on read, frontmatter verification
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import time
 from collections.abc import Mapping
@@ -14,11 +15,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult, SkillRefused
-from mcphost.json_values import as_dict
+from mcphost.json_values import as_dict, dicts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_name
-from mcphost.protocol.models.content import ResourceContents, UnreadableContent
-from mcphost.protocol.models.resources import ReadResourceResult
+from mcphost.protocol.models.content import ResourceContents, items_of
 from mcphost.protocol.models.skills import Skill, SkillFile
 from mcphost.protocol.skill_text import differences, split_frontmatter
 from mcphost.protocol.skill_uris import same_skill_uri
@@ -44,6 +44,9 @@ class VerifiedFile:
 READING_SECONDS: Final = 10.0
 """Seconds for reading a frontmatter."""
 
+BASE64_STEP: Final = 1 << 20
+"""Characters of base64 that are decoded at once; a multiple of four."""
+
 FIELDS_NAMED: Final = 5
 """Fields of a frontmatter that a refusal names."""
 
@@ -55,15 +58,20 @@ def check_entry(skill: Skill) -> None:
             raise SkillRefused(each.code, f"The skill {show_name(skill.label, 80)} must not be used. {each.words}")
 
 
-def own_content(uri: str, result: ReadResourceResult) -> ResourceContents:
-    """The one content of a result that is about this URI. Raises SkillRefused."""
-    found = [each for each in result.contents if _uri_of(each) == uri or same_skill_uri(_uri_of(each), uri)]
-    if len(found) != 1:
-        number = "no content" if not found else f"{len(found)} contents"
-        raise SkillRefused("wrong-content", f"The server answered with {number} of {show_name(uri)}; one is needed.")
-    if isinstance(found[0], UnreadableContent):
-        raise SkillRefused("wrong-content", f"The content of {show_name(uri)} cannot be read: {found[0].reason}.")
-    return found[0]
+def own_content(uri: str, result: Mapping[str, Any]) -> ResourceContents:
+    """The one content of a ``resources/read`` result that is about this URI. Raises SkillRefused."""
+    try:
+        items = dicts_in(items_of(result, "contents", "resource", "uri", "text", "blob"))
+        found = [each for each in items if _names(each, uri)]
+        if len(found) != 1:
+            raise InvalidResult(f"it has {'no content' if not found else f'{len(found)} contents'} of this URI")
+        content = ResourceContents.read(found[0])
+        if content.text is None and content.blob is None:
+            raise InvalidResult("it has neither text nor blob")
+    except InvalidResult as error:
+        words = f"The server's answer for {show_name(uri)} cannot be used: {error}."
+        raise SkillRefused("wrong-content", words) from None
+    return content
 
 
 def checked_bytes(path: str, file: SkillFile, content: ResourceContents) -> bytes:
@@ -120,17 +128,20 @@ def _size_of(content: ResourceContents) -> int:
 
 
 def _bytes_of(path: str, content: ResourceContents) -> bytes:
-    try:
+    """The bytes, of base64 in steps: one step holds the interpreter's lock."""
+    if content.blob is None:
         return content.content()
-    except InvalidResult as error:
-        raise SkillRefused("wrong-content", f"The content of {show_name(path)} cannot be read: {error}.") from None
+    steps = range(0, len(content.blob), BASE64_STEP)
+    try:
+        return b"".join(base64.b64decode(content.blob[at : at + BASE64_STEP], validate=True) for at in steps)
+    except ValueError:
+        words = f"The content of {show_name(path)} cannot be read: the blob is not base64."
+        raise SkillRefused("wrong-content", words) from None
 
 
-def _uri_of(content: ResourceContents | UnreadableContent) -> str:
-    if isinstance(content, UnreadableContent):
-        uri = as_dict(content.raw).get("uri")
-        return uri if isinstance(uri, str) else ""
-    return content.uri
+def _names(content: Mapping[str, Any], uri: str) -> bool:
+    named = content.get("uri")
+    return isinstance(named, str) and (named == uri or same_skill_uri(named, uri))
 
 
 def _short(digest: str) -> str:

@@ -13,8 +13,8 @@ from mcphost.errors import Declined, SkillRefused
 from mcphost.host.consent.questions import Answer, SkillQuestion
 from mcphost.host.consent.skill_approvals import SkillState
 from mcphost.host.skills.verification import checked_bytes, checked_text, own_content
-from mcphost.protocol.models.resources import ReadResourceResult
-from mcphost.protocol.models.skills import Skill
+from mcphost.protocol.models.content import ResourceContents
+from mcphost.protocol.models.skills import Skill, SkillFile
 from tests.conftest import Until
 from tests.host.conftest import FileStore
 from tests.host.skills.rig import (
@@ -97,7 +97,7 @@ async def test_each_read_is_verified_anew() -> None:
 
 @pytest.mark.requirement("SKILL-04")
 @pytest.mark.hostile("SK02")
-@pytest.mark.parametrize("kind", ["none", "two", "other-uri", "neither", "bad-base64"])
+@pytest.mark.parametrize("kind", ["none", "two", "other-uri", "neither"])
 async def test_an_answer_without_its_one_content_is_refused(kind: str) -> None:
     async with Skilled(spoiled("odd-contents", kind), answers=(ONCE,)) as running:
         assert (await refused(running.skills.load("a", "tides"))).finding == "wrong-content"
@@ -361,9 +361,9 @@ async def test_hidden_text_is_counted_and_makes_the_question_careful() -> None:
 ENTRY = SkillServer().shelf.entry(TIDES)
 
 
-def result(data: bytes, *, blob: bool) -> ReadResourceResult:
+def result(data: bytes, *, blob: bool) -> dict[str, Any]:
     held = {"blob": base64.b64encode(data).decode()} if blob else {"text": data.decode("utf-8", "surrogateescape")}
-    return ReadResourceResult.read({"contents": [{"uri": TIDES, **held}]})
+    return {"contents": [{"uri": TIDES, **held}]}
 
 
 def load(entry: dict[str, Any], data: bytes, *, blob: bool) -> str:
@@ -374,6 +374,12 @@ def load(entry: dict[str, Any], data: bytes, *, blob: bool) -> str:
     assert file is not None
     content = own_content(TIDES, result(data, blob=blob))
     return checked_text(skill, checked_bytes("SKILL.md", file, content))
+
+
+def test_a_blob_of_the_right_length_must_be_base64() -> None:
+    content = ResourceContents.read({"uri": TIDES, "blob": "!!!!"})
+    with pytest.raises(SkillRefused, match="is not base64"):
+        checked_bytes("SKILL.md", SkillFile(TIDES, "sha256:", 3), content)
 
 
 @given(st.integers(0, len(MAIN) - 1), st.integers(1, 127), st.booleans())

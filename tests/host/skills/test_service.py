@@ -10,6 +10,7 @@ import pytest
 from mcphost.errors import CapabilityMissing, CapabilityWithheld, Declined, UnknownName
 from mcphost.host.events import SkillLoaded, SkillRead
 from mcphost.host.skills.service import FileState
+from tests.conftest import Until
 from tests.host.skills.rig import (
     ALWAYS,
     FILES,
@@ -259,7 +260,7 @@ async def test_a_window_stays_with_its_server() -> None:
         window = (await running.skills.load("a", "tides")).window
         await window.read("assets/chart.png", origin="model")
         running.skill_servers["a"].shelf.edit(TABLE, None, published=False)
-        assert (await refused(window.read("references/table.csv", origin="model"))).finding == "missing-file"
+        assert (await refused(window.read("references/table.csv", origin="model"))).finding == "not-served"
         assert running.skill_servers["b"].reads == {}
 
 
@@ -277,3 +278,22 @@ async def test_a_call_that_is_cancelled_withdraws_its_question() -> None:
         with pytest.raises(Exception, match="a went away while the question about the skill was open"):
             await loading
         assert running.reads == {}
+
+
+async def test_a_sign_in_has_the_skills_listed_again(until: Until) -> None:
+    server = SkillServer(page=100)
+    async with Skilled(server) as running:
+        running.servers["a"].signed_in()
+        await until(lambda: server.asked.count("skills/list") == 2)
+
+
+async def test_an_unlisted_entry_is_kept_while_it_is_fresh(until: Until) -> None:
+    server = SkillServer()
+    async with Skilled(server) as running:
+        for _ in range(2):
+            await running.skills.find("a", f"{SCHEME}cellar/SKILL.md")
+        assert server.asked.count("skills/get") == 1
+        server.announce()
+        await until(lambda: server.asked.count("skills/list") > 3)
+        await running.skills.find("a", f"{SCHEME}cellar/SKILL.md")
+        assert server.asked.count("skills/get") == 2
