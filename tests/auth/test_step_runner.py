@@ -1,4 +1,4 @@
-"""How a flow is run without a person."""
+"""Flows that run without a person."""
 
 from __future__ import annotations
 
