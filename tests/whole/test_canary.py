@@ -155,7 +155,7 @@ def test_neither_locks_nor_reports_of_changes_hold_a_secret(
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09", "LOG-04")
 def test_a_recorded_file_of_a_skill_holds_no_secret(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """What mcphost knows as a secret, and what ``--redact`` names."""
+    """Neither a secret that mcphost knows, nor one that ``--redact`` names."""
     text = f"---\nname: keys\ndescription: Use it.\n---\n\nThe key is {CANARIES['IN_ENV']}, for AB123456.\n"
     file = tmp_path / "skills" / "keys" / "SKILL.md"
     file.parent.mkdir(parents=True)
