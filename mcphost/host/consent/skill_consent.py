@@ -102,12 +102,13 @@ class SkillConsent:
         policy, entry = self._config().policy, entry_of(server)
         if why := unlocked_skill(self._config(), server, identity, skill):
             return Answer(allow=False, reason=why, by="policy"), why
+        names = skill.name, skill.uri, skill.key
         for rule in policy.deny:
-            if rule_matches(rule, entry, skill.name):
+            if any(rule_matches(rule, entry, name) for name in names):
                 words = f"policy.deny has {rule!r}"
                 return Answer(allow=False, reason=words, by="policy"), words
         for rule in policy.ask:
-            if rule_matches(rule, entry, skill.name):
+            if any(rule_matches(rule, entry, name) for name in names):
                 return None, f"policy.ask has {rule!r}"
         if remembered := approval.remembered:
             return Answer(allow=True, reason=remembered, by="policy"), remembered

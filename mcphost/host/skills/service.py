@@ -193,7 +193,7 @@ class SkillService:
     async def find(self, server: str, name_or_uri: str) -> Skill:
         """The skill of this name, or of the SKILL.md with this URI, listed or not.
 
-        Raises UnknownName if no skill has it, or if several have the name.
+        Raises UnknownName if no skill has it, or if several have the name; ListingFailed if the list is not known.
         """
         connection = await self._reach(server)
         await connection.current(CatalogKind.SKILLS)
@@ -210,6 +210,8 @@ class SkillService:
             )
         if ":" in name_or_uri:
             return await self._get(connection, name_or_uri, again=False)
+        if (failure := connection.listings.skills.failure) is not None:
+            raise failure
         known = ", ".join(dict.fromkeys(show_name(each.label, 80) for each in skills[:NAMED])) or "none"
         more = " …" if len(skills) > NAMED else ""
         raise UnknownName(f"{server} has no skill {show_name(name_or_uri)}; it has: {known}{more}")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcphost.errors import Declined, SkillRefused
+from mcphost.errors import Declined, ListingFailed, SkillRefused
 from mcphost.host.consent.questions import Answer, SkillQuestion
 from mcphost.host.consent.skill_approvals import SkillState
 from mcphost.host.skills.verification import checked_bytes, checked_text, own_content
@@ -286,12 +286,27 @@ async def test_a_rule_that_allows_tools_covers_no_skill(policy: dict[str, Any]) 
             await running.skills.load("a", "tides")
 
 
-@pytest.mark.parametrize("policy", [{"deny": ["a:*"]}, {"default": "deny"}])
+@pytest.mark.parametrize("policy", [{"deny": ["a:*"]}, {"deny": ["a:skill://tides/*"]}, {"default": "deny"}])
 async def test_a_rule_that_refuses_covers_skills(policy: dict[str, Any]) -> None:
     async with Skilled(SkillServer(), policy=policy) as running:
         with pytest.raises(Declined, match=r"by policy: policy\.de"):
             await running.skills.load("a", "tides")
         assert (running.asked.questions, running.reads) == ([], {})
+
+
+@pytest.mark.hostile("SK09")
+async def test_a_list_that_fails_is_not_taken_for_an_empty_one() -> None:
+    async with Skilled(spoiled("no-methods")) as running:
+        with pytest.raises(ListingFailed, match="listing the skills failed"):
+            await running.skills.find("a", "tides")
+
+
+@pytest.mark.hostile("SK05")
+async def test_a_link_to_an_unlisted_file_leads_nowhere() -> None:
+    async with Skilled(spoiled("unlisted-link"), answers=(ONCE,)) as running:
+        loaded = await running.skills.load("a", "tides")
+        assert "references/secret.md" in loaded.body
+        assert (await refused(loaded.window.read("references/secret.md", origin="model"))).finding == "unlisted-file"
 
 
 async def test_an_entry_that_is_no_longer_fresh_is_got_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,10 +345,15 @@ async def test_a_skill_that_is_listed_twice_is_taken_once() -> None:
 @pytest.mark.requirement("SKILL-02")
 @pytest.mark.parametrize(
     ("mode", "notice", "count"),
-    [("same-cursor", "the same cursor twice", 1), ("endless-list", "after 64 pages", 64), ("empty-cursor", None, 6)],
+    [
+        ("same-cursor", "the same cursor twice", 1),
+        ("endless-list", "after 64 pages", 64),
+        ("empty-cursor", None, 6),
+        ("many-skills", "after 10000 items", 10_000),
+    ],
 )
 async def test_a_list_without_an_end_is_cut_off(mode: str, notice: str | None, count: int) -> None:
-    async with Skilled(spoiled(mode)) as running:
+    async with Skilled(spoiled(mode, count=10_001)) as running:
         listing = running.servers["a"].listings.skills
         assert (notice or "") in (listing.notice or "")
         assert len(listing.items) == count
