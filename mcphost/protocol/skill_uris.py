@@ -105,6 +105,8 @@ def same_skill_uri(one: str, other: str) -> bool:
 
 def looks_like(path: str) -> str:
     """Equal for paths that differ in case or in compatible characters alone, which some file systems take for one."""
+    if path.isascii() and "%" not in path:
+        return path.lower()
     return unicodedata.normalize("NFKC", _ESCAPES.sub(_decoded, path)).casefold()
 
 
@@ -121,6 +123,8 @@ def resolve(root: SkillUri, path: str) -> SkillUri:
 
 def _normal(part: str) -> str:
     """Percent signs only where they must be, with capital digits."""
+    if part.isascii() and "%" not in part:
+        return part
     encoded = "".join(each if each.isascii() else _escaped(each.encode()) for each in part)
     return _ESCAPES.sub(lambda run: _escaped(bytes.fromhex(run[0].replace("%", ""))), encoded)
 

@@ -433,9 +433,10 @@ class EndpointSession(ServedContent):
         identity = connection.config.identity if connection else ""
         if why := show_line(skill.refusal, REASON) or unlocked_skill(self._context.config(), entry, identity, skill):
             return why
-        held = self._context.config().serve.drift == "hold"
+        if self._context.config().serve.drift != "hold":
+            return ""
         approval = self._context.consent.skills.status_of(entry, identity, skill)
-        return "it changed since you allowed it" if held and approval.state is SkillState.CHANGED else ""
+        return "it changed since you allowed it" if approval.state is SkillState.CHANGED else ""
 
     def _introduce(self, request: ServedRequest) -> None:
         """Take note of what the agent says of itself."""
