@@ -173,6 +173,7 @@ class Authorizer:
             renewable=bool(grant.refresh_token) or repeats(session.settings),
             problem=session.problem,
             kept_in=self._store.place(server),
+            identity=grant.identity,
             binding=_binding(grant),
         )
 

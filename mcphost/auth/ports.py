@@ -254,6 +254,8 @@ class SignInStatus:
     """Why the last renewal failed; empty if it did not."""
     kept_in: str = ""
     """The place of the tokens, in words; empty without tokens."""
+    identity: str = ""
+    """The identity that it was made with; empty without one."""
     binding: str = ""
     """`BOUND`, or why the token is not; empty if the sign-in has no key."""
 

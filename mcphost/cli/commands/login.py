@@ -97,7 +97,8 @@ def status_text(standing: SignInStatus, said: str = "") -> str:
     without = f" (without {' '.join(missing)}, which was asked for)" if missing and standing.scopes else ""
     binding = f"; {standing.binding}" if standing.binding else ""
     kept = f"; tokens {standing.kept_in}" if standing.kept_in else ""
-    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{failed}{binding}{kept}"
+    by = f" by identity {standing.identity}" if standing.identity else ""
+    words = f"signed in at {host_in(standing.issuer).both}{by}{scopes}{without}{until}{renewed}{failed}{binding}{kept}"
     return show_line(words, 1000)
 
 
@@ -114,6 +115,7 @@ def status_object(standing: SignInStatus) -> dict[str, Any]:
         "boundToKey": standing.binding == BOUND,
         "keptIn": standing.kept_in or None,
         "problem": standing.problem or None,
+        "identity": standing.identity or None,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, SignInFailed, UnknownName
@@ -13,6 +13,9 @@ from mcphost.host.sign_in.service import SignIn, SignInService
 if TYPE_CHECKING:
     from mcphost.auth.ports import IdentityPort, IdentityStatus, SignInStatus
     from mcphost.host.connections.servers import Servers
+
+IDENTITY: Final = "identity "
+"""Before the name of an identity, where a sign-in is named by its server; no server is called so."""
 
 OpenIdentity = Callable[[Config, str], Awaitable["IdentityPort"]]
 """Opens the port of an identity, its references resolved. Raises ConfigError, UnknownName."""
@@ -51,7 +54,7 @@ class IdentityService:
             self._sign_ins.signed_in_with(name)
             return status
 
-        return self._sign_ins.start(f"identity {name}", AuthorizationRequired(""), attempt, by_user=True)
+        return self._sign_ins.start(IDENTITY + name, AuthorizationRequired(""), attempt, by_user=True)
 
     async def sign_out(self, name: str) -> str:
         """Forget the sign-in and the tokens of servers that were got with it, and reconnect these servers.
@@ -59,7 +62,7 @@ class IdentityService:
         Returns what happened, in words. Raises UnknownName, ConfigError, SignInFailed.
         """
         port = await self._port(name)
-        self._sign_ins.cancel(f"identity {name}")
+        self._sign_ins.cancel(IDENTITY + name)
         outcome, servers = await port.sign_out()
         self._audit.note({"event": "sign-out", "identity": name, "servers": list(servers), "outcome": outcome})
         for connection in self._servers.values():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 from textual.worker import Worker
@@ -14,6 +14,7 @@ from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import SignInQuestion
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
+from mcphost.host.sign_in.identities import IDENTITY
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
@@ -23,6 +24,9 @@ from mcphost.tui.kit.messages import SignInRequested
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.sign_in.status import SignInStatusCache
+
+if TYPE_CHECKING:
+    from mcphost.auth.ports import IdentityStatus
 
 
 class SignInController:
@@ -62,7 +66,11 @@ class SignInController:
             self.fetch_status(chosen)
 
     def on_sign_in_requested(self, event: SignInRequested) -> None:
-        self.sign_in(event.server)
+        identity = event.server.removeprefix(IDENTITY)
+        if identity == event.server:
+            self.sign_in(event.server)
+        else:
+            self.sign_in_identity(identity)
 
     def on_server_card_sign_out_requested(self, event: ServerCard.SignOutRequested) -> None:
         self.sign_out(event.server)
@@ -72,12 +80,48 @@ class SignInController:
 
     def sign_in(self, server: str) -> None:
         """Start a sign-in or join the one that runs, and show it."""
+        self._show_sign_in(partial(self._host.sign_ins.begin, server))
+
+    def sign_in_identity(self, name: str) -> None:
+        """See `IdentityActions`."""
+        self._show_sign_in(partial(self._host.identities.begin, name))
+
+    def show_identities(self) -> None:
+        from mcphost.tui.sign_in.identities import IdentitiesScreen
+
+        if len(self._app.screen_stack) == 1:
+            self._app.push_screen(IdentitiesScreen(self))
+
+    async def identity_statuses(self) -> Sequence[IdentityStatus]:
+        """See `IdentityActions`; one that cannot be looked up says why."""
+        return [await self._identity_status(name) for name in self._host.identities.names]
+
+    async def sign_out_identity(self, name: str) -> None:
+        """See `IdentityActions`."""
+        from mcphost.tui.kit.modal_screen import AskScreen
+
+        facts = [
+            fact("identity", show_line(name, 60)),
+            fact("then", "Its tokens are forgotten, and those of all servers that were got with it."),
+        ]
+        if await self._app.push_screen_wait(AskScreen(f"Sign out of “{show_line(name, 40)}”?", facts, "sign out")):
+            await self._report(partial(self._host.identities.sign_out, name))
+
+    async def _identity_status(self, name: str) -> IdentityStatus:
+        try:
+            return await self._host.identities.status(name)
+        except McphostError as error:
+            from mcphost.auth.ports import IdentityStatus
+
+            return IdentityStatus(name, self._host.config.identity[name].issuer, problem=str(error))
+
+    def _show_sign_in(self, begin: Callable[[], SignIn]) -> None:
         from mcphost.tui.sign_in.screen import SignInScreen
 
         if len(self._app.screen_stack) > 1:
             return
         try:
-            sign_in = self._host.sign_ins.begin(server)
+            sign_in = begin()
         except McphostError as error:
             self._app.notify(show(str(error), limit=400), severity="error", markup=False)
             return
@@ -106,6 +150,9 @@ class SignInController:
         self._ask(f"Forget everything about “{name}”?", facts, "forget it", partial(self._forget, server))
 
     def commands(self) -> Iterator[SystemCommand]:
+        if self._host.config.identity:
+            about = "Who is signed in at your identity providers, for which servers"
+            yield SystemCommand("Identities", about, self.show_identities)
         from mcphost.auth.ports import obtains_alone  # late: no frame needs it
 
         for name, connection in self._host.servers.items():

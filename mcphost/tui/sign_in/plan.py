@@ -33,7 +33,8 @@ def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
     for warning in warnings(plan):
         yield fact("▲ beware", show(warning, limit=600), "bold $text-warning")
     yield Fact("server", Content.assemble((show_line(server, 60), "bold"), " · ", show(plan.url, limit=LONG)))
-    yield fact("token for", show(plan.resource, limit=LONG))
+    if plan.resource:
+        yield fact("token for", show(plan.resource, limit=LONG))
     yield from _places(plan)
     yield from _client(plan)
     if plan.redirect_uri:

@@ -115,6 +115,8 @@ def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
     """The facts of a sign-in: issuer, scopes, expiry, place of the tokens. ``now``: seconds since 1970."""
     issuer, resource = host_in(status.issuer), show(status.resource, limit=500)
     yield fact("issuer", f"{issuer.both}, for {resource}")
+    if status.identity:
+        yield fact("identity", f"{show_line(status.identity, 60)}, as your configuration names it")
     yield fact("granted", _listed(status.scopes) or "the authorization server names no scopes")
     yield from _differences(status)
     yield fact("expires", _lasting(status, now), "$text-warning" if _over(status, now) else "")
