@@ -63,6 +63,11 @@ class PaneReading:
     def key(self) -> tuple[str, str]:
         return self.server, self.name
 
+    @property
+    def is_read(self) -> bool:
+        """True if there is an answer that shows what was asked for."""
+        return self.blocks is not None and self.error is None and not self.listed
+
     def with_resource(self, result: ReadResourceResult, seconds: float) -> PaneReading:
         blocks = tuple(_contents(each, self.name, len(result.contents)) for each in result.contents)
         size, fresh = json_size([dict(result.raw)]), result.freshness

@@ -123,7 +123,7 @@ class SkillsPane(CatalogPane[CatalogSkill]):
     def _open_file(self, uri: str) -> None:
         """Read a file; from one beside SKILL.md, esc goes back to that."""
         shown, entry = self.view.reading, self.entry
-        if shown is not None and entry is not None and shown.name == entry.skill.uri and self._held is not None:
+        if shown is not None and shown.is_read and entry is not None and shown.name == entry.skill.uri:
             self._ways_back.clear()
             self.remember_way_back(None)
         self._read(uri)
@@ -182,10 +182,17 @@ class SkillsPane(CatalogPane[CatalogSkill]):
     async def _verified(self, entry: CatalogSkill, uri: str, again: bool) -> PaneReading:
         if again:
             entry = CatalogSkill(entry.server, await self.host.skills.refresh(entry.server, entry.skill.uri))
-            self._show_entry(entry)
+            if self._shows(entry, uri):
+                self._show_entry(entry)
         file = await self.host.skills.read_file(entry.server, entry.skill, uri, origin="you")
-        self._held = entry.skill
+        if self._shows(entry, uri):
+            self._held = entry.skill
         return await asyncio.to_thread(with_file, entry.server, file)
+
+    def _shows(self, entry: CatalogSkill, uri: str) -> bool:
+        """True if the user has not gone on to another file or skill."""
+        shown = self.view.reading
+        return self.entry is not None and self.entry.key == entry.key and shown is not None and shown.name == uri
 
 
 def _timed(_: PaneReading, read: PaneReading, seconds: float) -> PaneReading:

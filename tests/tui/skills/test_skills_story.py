@@ -42,8 +42,12 @@ async def test_a_skill_is_read_approved_and_refused_once_it_changed(tmp_path: Pa
         await stage.press("x", "escape")
         await stage.until(lambda _: "● approved" not in stage.text)
 
+        stage.app.guard_seconds = 60.0
         loading = load(stage)
-        await asked(stage)
+        dialog = await asked(stage)
+        await stage.press("y", "u", "a", "enter")  # typed before it could be read
+        assert stage.app.screen is dialog
+        stage.app.guard_seconds = 0.0
         await stage.press("a")
         await loading
 
