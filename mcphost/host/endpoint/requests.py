@@ -80,7 +80,8 @@ class EndpointRequests:
         exposed = _text(request.params, "uri")
         entry, uri = self._of_skills(exposed, "skills/get")
         server = await self._context.lease(entry)
-        result = of_this_leg(await self._send(request, server, {"event": "skill", "uri": uri}, uri, {"uri": uri}))
+        record = {"event": "request", "method": request.method, "params": {"uri": uri}}
+        result = of_this_leg(await self._send(request, server, record, uri, {"uri": uri}))
         skill = Skill.read(result.get("skill"))
         if (why := self._context.withheld(entry, skill)) is None:
             raise _unknown_skill(exposed)

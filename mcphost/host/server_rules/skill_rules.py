@@ -13,6 +13,7 @@ from mcphost.errors import InvalidResult
 from mcphost.host.server_rules.outcomes import Rule, answered, quoted, with_code
 from mcphost.host.server_rules.sighting import ProbeExchange, Sighting, Unjudged
 from mcphost.json_values import as_dict, as_text, canonical, dicts_in
+from mcphost.protocol.display import show_line
 from mcphost.protocol.extensions import SKILLS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import DIRECTORY_READ
 from mcphost.protocol.models.skills import Skill
@@ -23,6 +24,9 @@ FOLDER_TYPE: Final = "inode/directory"
 
 RESERVED: Final = "io.modelcontextprotocol/"
 """The start of keys in a skill's metadata that extensions may define."""
+
+FINDING: Final = 200
+"""Characters of a finding in a clause."""
 
 ENTRY: Final = ("uri", "frontmatter", "resources")
 """Members that the list and ``skills/get`` give alike."""
@@ -75,7 +79,7 @@ def _sound(*codes: str) -> Rule:
         for label, skill in _entries(seen):
             for finding in () if skill is None else skill.findings:
                 if finding.code in codes:
-                    yield f"{label}: {quoted(finding.words)}"
+                    yield f"{label}: {show_line(finding.words.rstrip('.'), FINDING)}"
 
     return rule
 

@@ -246,4 +246,5 @@ async def test_a_read_of_a_skills_file_is_audited_as_any_other(tmp_path: Path) -
         await agent.result("skills/get", {"uri": TIDES})
     records = [json.loads(line) for line in audit.read_text().splitlines()]
     asked = [each for each in records if each["event"] != "outcome"]
-    assert [(each["event"], each["uri"]) for each in asked] == [("resource", TIDES), ("skill", TIDES)]
+    assert [(each["event"], each.get("method")) for each in asked] == [("resource", None), ("request", "skills/get")]
+    assert (asked[0]["uri"], asked[1]["params"]) == (TIDES, {"uri": TIDES})
