@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -202,6 +203,8 @@ def _skill_facts(server: str, skill: Skill, identity: str, status: SkillApproval
         yield from labelled(
             "file", f"{show_name(skill.path_of(file.uri))}, {size_text(file.size)}, {file.digest}", width
         )
+    shows = f"mcphost skill read {shlex.quote(server)} {shlex.quote(skill.uri)}"
+    yield from labelled("its text", f"not read for this; to read it: {show_line(shows, NO_CUT)}", width)
 
 
 def _config(options: Namespace) -> Config:
