@@ -108,6 +108,7 @@ class IdentitySession:
             renewable=bool(kept.refresh_token),
             servers=kept.servers,
             problem=self._problem or self._store.unread(self._item),
+            given=source is not None,
             kept_in=self._store.place(self._item) if source is None else f"given by {show_line(source.words, 300)}",
         )
 

@@ -277,6 +277,8 @@ class IdentityStatus:
     problem: str = ""
     kept_in: str = ""
     """The place of the tokens, in words."""
+    given: bool = False
+    """True if a configured source gives the ID token, so that no one signs in."""
 
 
 class SignInUser(Protocol):

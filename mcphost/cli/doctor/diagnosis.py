@@ -44,6 +44,7 @@ from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
 from mcphost.places import home_folder
 from mcphost.protocol.display import duration_text
+from mcphost.protocol.host_names import host_in
 from mcphost.redaction import Mask
 
 KEYCHAIN_SECONDS: Final = 3.0
@@ -191,6 +192,7 @@ def _start(options: Namespace, chosen: Selection, edit: str) -> Diagnosis:
             results = await check_servers(host, chosen.names, chosen.broken)
             findings = [_finding(each, edit) for each in results]
             findings += [await _workload(chosen.config, values, name) for name in _workloads(chosen)]
+            findings += [await _identity(host, name) for name in _identities(chosen)]
             logs = tuple(record for name in chosen.names for record in host.logs.of_server(name))
             return Diagnosis((*findings, *_clock(host.traffic)), logs, values.mask)
 
@@ -236,6 +238,30 @@ async def _workload(config: Config, values: Values, name: str) -> Finding:
     if found.problem:
         return problem(topic, f"{', '.join(facts)}: it {found.problem}" if facts else f"it {found.problem}")
     return ok(topic, ", ".join(facts))
+
+
+def _identities(chosen: Selection) -> Sequence[str]:
+    """The identities with which these servers are signed in to."""
+    entries = [entry for name in chosen.names if (entry := chosen.config.servers.get(name)) is not None]
+    return tuple(dict.fromkeys(entry.oauth.identity for entry in entries if entry.oauth.identity and entry.signs_in))
+
+
+async def _identity(host: Host, name: str) -> Finding:
+    """The sign-in at an identity provider, without the account, since a report may be passed on."""
+    topic, login = f"identity {name}", f"mcphost login --identity {name}"
+    try:
+        found = await host.identities.status(name)
+    except McphostError as error:
+        return problem(topic, str(error))
+    where = host_in(found.issuer).both
+    if found.problem:
+        return warning(topic, f"at {where}: {found.problem}", login)
+    if found.given:
+        return ok(topic, f"at {where}, {found.kept_in}")
+    if not found.signed_in:
+        return warning(topic, f"no one is signed in at {where}", login)
+    servers = f", for {', '.join(found.servers)}" if found.servers else ""
+    return ok(topic, f"signed in at {where}{servers}; tokens {found.kept_in}")
 
 
 def _not_started(name: str) -> Finding:

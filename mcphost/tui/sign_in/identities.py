@@ -30,7 +30,8 @@ LABELS = 16
 
 def identity_row(status: IdentityStatus, width: int, now: float) -> Content:
     mark, style = ("●", "$text-success") if status.signed_in else ("○", "$foreground-muted")
-    who = show_line(status.account, 80) if status.signed_in else "not signed in"
+    without = "given by a source" if status.given else "not signed in"
+    who = show_line(status.account, 80) if status.signed_in else without
     return columns(
         width,
         [
@@ -47,13 +48,14 @@ def identity_facts(status: IdentityStatus, now: float) -> Iterator[Fact]:
     yield Fact("identity", Content.assemble((show_line(status.name, 60), "bold")))
     yield fact("provider", host_in(status.issuer).both)
     yield fact("issuer", show(status.issuer, limit=500))
-    yield fact("account", show(status.account, limit=300) or "no one is signed in")
+    if not status.given:
+        yield fact("account", show(status.account, limit=300) or "no one is signed in")
     if status.signed_in:
         yield fact("ID token", _lasting(status, now))
     yield fact("servers", ", ".join(show_line(each, 60) for each in status.servers) or "none has a token of it")
     if status.problem:
         yield fact("▲ not renewed", show(status.problem, limit=600), "$text-warning")
-    yield fact("kept", show(status.kept_in, limit=400))
+    yield fact("ID token" if status.given else "kept", show(status.kept_in, limit=400))
 
 
 def _lasting(status: IdentityStatus, now: float) -> str:
@@ -121,7 +123,7 @@ class IdentitiesScreen(FramedScreen[None]):
         item = self.rows.item
         if action == "sign_out":
             return item is not None and (item.signed_in or bool(item.servers))
-        return item is not None if action == "sign_in" else True
+        return item is not None and not item.given if action == "sign_in" else True
 
     def action_refresh(self) -> None:
         _: Worker[None] = self.run_worker(self._list(), group="list-identities", exclusive=True)
@@ -154,7 +156,7 @@ class IdentitiesScreen(FramedScreen[None]):
         item = self.rows.item
         self._facts.show_facts(identity_facts(item, time.time()) if item is not None else ())
         self._column.display = item is not None
-        keys = ["s sign in"] if item is not None else []
+        keys = ["s sign in"] if self.check_action("sign_in", ()) else []
         keys += ["o sign out"] if self.check_action("sign_out", ()) else []
         self.frame.border_subtitle = Content(" · ".join([*keys, "r refresh", "esc back"]))
         self.refresh_bindings()

@@ -105,6 +105,16 @@ def test_a_server_whose_identity_cannot_be_used_is_a_problem(mcphost: Mcphost, t
     assert found["server web"]["text"] == "there is no [identity.corp] in the configuration that can be used"
 
 
+def test_an_identity_is_named_with_the_command_that_signs_in(mcphost: Mcphost, tmp_path: Path) -> None:
+    with Web(Echo()) as web:
+        oauth = 'oauth = { grant = "enterprise", identity = "corp", client_id = "x" }'
+        identity = '[identity.corp]\nissuer = "https://idp.example"\nclient_id = "y"'
+        (tmp_path / "own.toml").write_text(f'[servers.a]\nurl = "{web.url}"\n{oauth}\n{identity}\n')
+        found = topics(mcphost("doctor", "--json", "--config", "own.toml").out)["identity corp"]
+    assert (found["status"], found["text"]) == ("warning", "no one is signed in at idp.example")
+    assert found["fix"] == "mcphost login --identity corp"
+
+
 def test_an_untrusted_project_file_runs_nothing(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "mcphost.toml").write_text(f'[servers.evil]\ncommand = "touch"\nargs = ["{tmp_path}/ran"]\n')
     said = mcphost("doctor", "--json")
