@@ -350,6 +350,10 @@ def test_a_sign_in_that_fails_prints_no_secret_of_its_answers(
         (("logout", "web"), "oauth.enabled = false", 2, "oauth.enabled is false"),
         (("login", "web"), 'http_headers.Authorization = "x"', 2, "an Authorization header of its own"),
         (("logout", "web"), "", 0, "no one was signed in"),
+        (("login",), "", 2, "name a SERVER, or --identity NAME"),
+        (("login", "web", "--identity", "corp"), "", 2, "name a SERVER, or --identity NAME"),
+        (("login", "--identity", "corp"), "", 2, "there is no [identity.corp] in your configuration"),
+        (("logout", "--identity", "gone"), "", 0, "identity gone: no one was signed in"),
     ],
 )
 def test_what_cannot_be_says_why(mcphost: Mcphost, words: tuple[str, ...], config: str, code: int, said: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ import pytest
 from mcphost.auth.ports import (
     AuthorizationLink,
     ClientOrigin,
+    IdentityStatus,
     SignInConsent,
     SignInExchange,
     SignInPlan,
@@ -21,7 +23,14 @@ from mcphost.auth.ports import (
     SignInUser,
 )
 from mcphost.config import Config
-from mcphost.errors import AuthorizationRequired, Declined, McphostError, SessionExpired, SignInFailed
+from mcphost.errors import (
+    AuthorizationRequired,
+    Declined,
+    McphostError,
+    SessionExpired,
+    SignInFailed,
+    UnknownName,
+)
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.approvals import Lifetime
@@ -477,3 +486,61 @@ async def test_what_was_declined_is_written_down(tmp_path: Any) -> None:
             await running.sign_ins.begin("web").result()
     *_, last = map(json.loads, path.read_text().splitlines())
     assert (last["server"], last["outcome"]) == ("web", "declined")
+
+
+@dataclass
+class ScriptedIdentity:
+    """The port of an identity, whose sign-in gives both servers their token."""
+
+    keeper: Keeper
+    visits: int = 0
+
+    async def sign_in(self, person: SignInUser) -> SignInStatus:
+        await person.agree(plan(identity="corp"))
+        self.visits += 1
+        self.keeper.token = "good"
+        return SignInStatus(True, "https://idp.example")
+
+    async def status(self) -> IdentityStatus:
+        return IdentityStatus("corp", "https://idp.example", bool(self.keeper.token))
+
+    async def sign_out(self) -> tuple[str, Sequence[str]]:
+        self.keeper.token = ""
+        return "signed out", ("a", "b")
+
+
+@pytest.mark.requirement("EMA-06")
+async def test_one_sign_in_lets_every_server_of_the_identity_go_on(until: Until) -> None:
+    identity = ScriptedIdentity(Keeper())
+
+    async def opened(config: Config, name: str) -> ScriptedIdentity:
+        return identity
+
+    with Web(Door("good")) as web:
+
+        async def open_transport(config: Config, name: str) -> Transport:
+            return HttpTransport(web.url, TransportLimits(), timeouts=QUICK, auth=Carried(identity.keeper))
+
+        oauth = {"grant": "enterprise", "identity": "corp", "client_id": "x"}
+        config = Config.model_validate(
+            {
+                "servers": {name: {"url": web.url, "oauth": oauth} for name in "ab"},
+                "identity": {"corp": {"issuer": "https://idp.example", "client_id": "y"}},
+            }
+        )
+        parts = {"open_transport": open_transport, "identity": opened}
+        async with RecordingHost(config, Approver(), **parts) as running:
+            await running.servers.ready()
+            servers = [running.servers[name] for name in "ab"]
+            assert [server.state for server in servers] == [ServerState.NEEDS_SIGN_IN] * 2
+            sign_in = running.identities.begin("corp")
+            assert running.identities.begin("corp") is sign_in
+            await sign_in.result()
+            await until(lambda: all(server.ready for server in servers))
+            assert (sign_in.state, identity.visits) == (SignInState.DONE, 1)
+            assert (await running.identities.status("corp")).signed_in
+
+            assert await running.identities.sign_out("corp") == "signed out"
+            await until(lambda: all(server.state is ServerState.NEEDS_SIGN_IN for server in servers))
+            with pytest.raises(UnknownName, match="in your configuration; there are corp"):
+                running.identities.begin("crop")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.protocol.extensions import ENTERPRISE_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS
 
@@ -20,6 +21,10 @@ ROOTS = {"listChanged": True}
         (ClientCapabilities(elicitation=BOTH), [{}, {}, {"elicitation": {}}, {"elicitation": {"form": {}, "url": {}}}]),
         (ClientCapabilities(elicitation=frozenset({"url"})), [{}, {}, {}, {"elicitation": {"url": {}}}]),
         (ClientCapabilities(sampling={"tools": {}}), [{"sampling": {"tools": {}}}] * 4),
+        (
+            ClientCapabilities(extensions=frozenset({ENTERPRISE_EXTENSION, TASKS_EXTENSION})),
+            [{"extensions": {ENTERPRISE_EXTENSION: {}}}] * 4,  # those of sign-ins alone are declared in a handshake
+        ),
     ],
 )
 def test_each_revision_has_its_own_words(declared: ClientCapabilities, said: list[dict[str, Any]]) -> None:
