@@ -65,6 +65,27 @@ def lock(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.mark.slow
+@pytest.mark.requirement("SKILL-03")
+def test_a_file_of_a_skill_that_changed_is_found_by_its_digest(mcphost: Mcphost, tmp_path: Path) -> None:
+    file = tmp_path / "skills" / "tides" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: tides\ndescription: Use it.\n---\n")
+    args = [str(PLAIN.with_name("skills.py")), "--folder", str(tmp_path / "skills")]
+    config = f"[servers.docs]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(args)}\n"
+    (tmp_path / "own.toml").write_text(config)
+    words = "--config", "own.toml", "lock", "--file", str(tmp_path / "own.lock")
+    assert mcphost(*words).out == "docs: new in the lock, with 3 tools, 1 skill\n"
+    file.write_text(file.read_text() + "More.\n")
+    said = mcphost(*words, "--check", "--sarif", "sarif.json")
+    assert said.code == 1
+    assert said.out == "docs: 1 for review\n  skill skill://tides/SKILL.md\n    review    its file SKILL.md changed\n"
+    (result,) = json.loads((tmp_path / "sarif.json").read_text())["runs"][0]["results"]
+    line = result["locations"][0]["physicalLocation"]["region"]["startLine"]
+    assert result["ruleId"] == "file"
+    assert "skill://tides/SKILL.md" in (tmp_path / "own.lock").read_text().splitlines()[line - 1]
+
+
+@pytest.mark.slow
 def test_a_lock_is_written_checked_and_brought_up_to_date(mcphost: Mcphost, offer: Offer, tmp_path: Path) -> None:
     words = "--config", offer(LOG), "lock"
     said = mcphost(*words, "--check")
