@@ -142,7 +142,8 @@ class Authorizer:
             try:
                 grant = await run_flow(flow_of(settings)(request, self._now), runner.do)
             except SignInFailed as error:
-                if error.code in FORGOTTEN_CLIENT and await self._forget_clients(server):
+                registers = error.code in FORGOTTEN_CLIENT and not obtains_alone(settings)
+                if registers and await self._forget_clients(server):
                     raise SignInFailed(f"{error}; the next sign-in registers mcphost again", code=error.code) from None
                 raise
             finally:

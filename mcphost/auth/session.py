@@ -194,6 +194,8 @@ class TokenSession:
         grant, identity = held.grant_for(self.url, self.settings.resource), self.settings.identity
         if grant is None or not self.settings.takes(grant.issuer):
             return None
+        if obtains_alone(self.settings) and grant.signed_in_at is not None:
+            return None  # a person's token is not one of this program's
         unfit = {"require": not grant.bound, "off": grant.bound, "auto": False}
         own = ("", "") if identity is None else (identity.name, identity.issuer)
         return None if unfit[self.settings.dpop] or (grant.identity, grant.identity_issuer) != own else grant

@@ -109,3 +109,15 @@ async def test_a_failed_renewal_keeps_the_token_that_is_still_good(tmp_path: Pat
             assert await home.ask(client) == 200
         status = await home.authorizer.status("web")
         assert (status.signed_in, "invalid_grant" in status.problem) == (True, True)
+
+
+async def test_the_token_of_a_person_is_not_used_for_a_workload(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    with workload(file) as home:
+        file.write_text(issued(home, "first"))
+        home.settings, of_job = OAuthSettings(), home.settings
+        await home.sign_in()
+        home.settings = of_job
+        async with home.client() as client:
+            assert await home.ask(client) == 200
+        assert parse_qs(home.visits("/token")[-1].body.decode())["assertion"] == [issued(home, "first")]
