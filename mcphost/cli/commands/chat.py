@@ -178,6 +178,7 @@ class ChatApprover:
         name = f"{question.server}:{question.tool.name}"
         if self._fits(self._deny, question):
             return Answer(allow=False, reason="--deny", by="policy")
+        # While the model acts on a skill, too: the option is given for this run, with its skills in view.
         if self._fits(self._allow, question):
             return Answer(allow=True, by="--allow", reason="--allow")
         if present:
