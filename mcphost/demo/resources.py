@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import quote, unquote
 
+from mcphost.demo import skills
 from mcphost.demo.lighthouse import SHIPS, Lighthouse, Ship
 from mcphost.demo.media import view
 from mcphost.demo.results import CHART, CHART_URI, HANDBOOK, readings
@@ -110,7 +111,7 @@ def read(uri: object, state: Lighthouse) -> Json | None:
         return resource.contents(state)
     ship = _ship(uri) if isinstance(uri, str) else None
     if ship is None:
-        return None
+        return skills.contents(uri)
     return {"uri": uri, "mimeType": "application/json", "text": json.dumps(ship.row())}
 
 

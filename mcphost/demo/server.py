@@ -12,6 +12,7 @@ from mcphost.demo import lighthouse, progress, results, server_requests, state_c
 from mcphost.demo.prompts import PromptMethods
 from mcphost.demo.resources import ResourceMethods
 from mcphost.demo.revisions import trimmed, trimmed_result
+from mcphost.demo.skills import METHODS as SKILL_METHODS
 from mcphost.demo.tool import (
     CallCancelledError,
     DemoCall,
@@ -22,7 +23,7 @@ from mcphost.demo.tool import (
     text,
     with_defaults,
 )
-from mcphost.protocol.extensions import TASKS_EXTENSION
+from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.error_codes import ErrorCode
@@ -41,7 +42,7 @@ CAPABILITIES: Json = {
     "prompts": {},
     "completions": {},
     "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
-    "extensions": {TASKS_EXTENSION: {}},
+    "extensions": {TASKS_EXTENSION: {}, SKILLS_EXTENSION: {}},
 }
 FRESH_MILLISECONDS = {"resources/templates/list": 600_000, "prompts/list": 600_000}
 """Milliseconds for which results that do not change are fresh; all others are so for a minute."""
@@ -60,6 +61,7 @@ class Server(ServedContent):
             "tools/list": self._list_tools,
             **ResourceMethods(self._state).methods,
             **PromptMethods(self._state).methods,
+            **SKILL_METHODS,
         }
 
     def serve(self) -> None:

@@ -19,7 +19,8 @@ def test_the_revision_asked_for_is_spoken_if_known(newcomer: Keeper, asked: str,
     greeting = newcomer.greet(asked)
     assert greeting["protocolVersion"] == agreed
     newer: Json = {"completions": {}} if agreed >= "2025-03-26" else {}
-    more: Json = {"resources": {"subscribe": True}, "prompts": {}} | newer
+    skills: Json = {"extensions": {"io.modelcontextprotocol/skills": {}}}
+    more: Json = {"resources": {"subscribe": True}, "prompts": {}} | skills | newer
     if agreed >= "2025-11-25":
         more["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     assert greeting["capabilities"] == {"logging": {}, "tools": {"listChanged": True}} | more
