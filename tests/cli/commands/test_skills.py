@@ -62,6 +62,7 @@ def test_a_file_is_printed_once_it_is_verified(mcphost: Mcphost, served: Served,
 
 
 @pytest.mark.requirement("SKILL-04", "SKILL-09", "SKILL-11")
+@pytest.mark.hostile("SK01", "SK02", "SK05")
 @pytest.mark.parametrize(
     ("mode", "words", "code", "finding"),
     [
@@ -81,6 +82,7 @@ def test_a_file_that_differs_is_not_printed(
 
 
 @pytest.mark.requirement("SKILL-04", "SKILL-05", "SKILL-06")
+@pytest.mark.hostile("SK03", "SK05", "SK07")
 @pytest.mark.parametrize(
     ("server", "options", "code", "words"),
     [
