@@ -19,6 +19,8 @@ import pytest
 
 from mcphost.cli import main
 from tests.auth.keychains import Shelf
+from tests.providers.endpoints import Steps, openai_stream, streams
+from tests.providers.endpoints import Web as ModelWeb  # type: ignore[attr-defined]
 from tests.transports.http.http_connection import Echo, Talk, Web
 
 TOKEN = "canary-bound-token-0123456789"
@@ -37,7 +39,7 @@ class SigningServer:
 
     def __init__(self) -> None:
         self.secrets: dict[str, str] = {"the token": TOKEN}
-        self.refuses = False
+        self.refuses, self.defines = False, True
 
     def __call__(self, talk: Talk) -> None:
         base = talk.web.url.removesuffix("/mcp")
@@ -81,7 +83,7 @@ class SigningServer:
     def _serve(self, talk: Talk) -> None:
         message, told = talk.visit.message or {}, self._told(talk)
         if message.get("method") != "tools/call":
-            tools = [{"name": "error", "inputSchema": {"type": "object"}, "description": told}]
+            tools = [{"name": "error", "inputSchema": {"type": "object"}, "description": told if self.defines else ""}]
             Echo(stateless=True, listens=False, tools=tools)(talk)
         else:
             talk.json({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": told}}, X_Told=told)
@@ -120,6 +122,18 @@ client_id = "mcphost-web"
 client_secret = "${{HERE}}"
 dpop = "require"
 """
+
+
+CHAT = """
+[models.big]
+provider = "openai"
+model = "big"
+base_url = "http://127.0.0.1:{port}/v1"
+
+[policy]
+default = "allow"
+"""
+ANSWERS: tuple[Steps, ...] = ((("use", "u1", "web__error", "{}"), ("stop", "tools")), (("text", "so"), ("stop", "end")))
 
 
 @contextmanager
@@ -164,6 +178,25 @@ def caught(folder: Path, secrets: dict[str, str], *said: bytes) -> list[str]:
     places = [("what was said", each) for each in said] + [(str(path), path.read_bytes()) for path in files]
     found = {name: secret.rpartition(".")[2].encode() for name, secret in secrets.items()}
     return [f"{name} in {place}" for place, data in places for name, secret in found.items() if secret in data]
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04", "DPOP-06")
+def test_a_conversation_with_a_bound_server_leaves_no_secret(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], shelf: Shelf
+) -> None:
+    told = [streams(*openai_stream(steps)) for steps in ANSWERS]
+    with signing(tmp_path, WORKLOAD) as (server, config), ModelWeb(lambda talk: told.pop(0)(talk)) as model:
+        server.defines = False  # an approval keeps a definition as it is, to compare with
+        with config.open("a") as file:
+            file.write(CHAT.format(port=model.port))
+        assert main(["chat", "go", "--config", str(config), "--traffic", str(tmp_path / "traffic.jsonl")]) == 0
+        main(["chat", "--export", "last", "--config", str(config)])
+    said = b"".join(capfdbinary.readouterr())
+    assert "•••".encode() in said
+    assert not told
+    assert list((tmp_path / "state" / "chats").iterdir())
+    assert caught(tmp_path, server.secrets, said) == []
 
 
 @pytest.mark.hostile("C10")
