@@ -126,7 +126,7 @@ class Authorizer:
                 await self._store.write(server, held.model_copy(update={"grants": grants}))
         if not (kept.id_token or kept.refresh_token):
             return "no one was signed in", kept.servers
-        revoked = f"the refresh token was not revoked: {problem}" if problem else "the tokens are forgotten"
+        revoked = f"the refresh token was not revoked: {problem}" if problem else "the tokens are revoked and forgotten"
         also = f", with those of {', '.join(kept.servers)}" if kept.servers else ""
         return f"signed out; {revoked}{also}", kept.servers
 

@@ -20,7 +20,7 @@ from mcphost.auth.dpop import Nonces, ProofKey, Prover
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of, repeats
 from mcphost.auth.flow.oauth import refresh
-from mcphost.auth.flow.steps import GetKey
+from mcphost.auth.flow.steps import PERSON, GetKey
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.identity_session import IdentitySession
 from mcphost.auth.ports import OAuthSettings, obtains_alone
@@ -119,7 +119,7 @@ class TokenSession:
         if grant is None and (unread := self._store.unread(self.server)):
             problem = f"the keychain cannot be asked: {unread}"
         elif self.problem:
-            machine = obtains_alone(self.settings)
+            machine = obtains_alone(self.settings) or (grant is None and repeats(self.settings))
             problem = f"{'mcphost got no token' if machine else 'the sign-in could not be renewed'}: {self.problem}"
         if grant is None:
             return HeldSignIn(problem=problem)
@@ -182,7 +182,7 @@ class TokenSession:
 
     async def _failed(self, error: SignInFailed, held: Credentials, current: TokenGrant | None) -> None:
         """Forget a grant only if the authorization server says that this very grant is invalid."""
-        self.problem = str(error)
+        self.problem = "" if error.code == PERSON else str(error)  # no one agreed to the first sign-in yet
         self._pause = self._now(), RENEWAL_PAUSE
         if error.code in FORGOTTEN_CLIENT and current is not None and current.client.kept:
             await self._store.write(self.server, held.without_client(current.issuer))

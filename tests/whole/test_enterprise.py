@@ -37,6 +37,8 @@ def here(corp: Company, tmp_path: Path) -> Iterator[UserMachine]:
 
 @pytest.mark.requirement("EMA-01", "EMA-02", "EMA-03", "EMA-05", "EMA-06")
 def test_one_sign_in_serves_two_servers_until_its_sign_out(corp: Company, here: UserMachine) -> None:
+    waiting = here.run("check", "a").out
+    assert ("needs sign-in" in waiting, "could not be renewed" in waiting) == (True, False)
     first = here.run("login", "a", "--yes", "-v", "--traffic", "login.jsonl")
     assert first.code == 0, first.err
     assert f"identity      corp at {corp.idp.removeprefix('http://')}" in first.err
@@ -54,6 +56,7 @@ def test_one_sign_in_serves_two_servers_until_its_sign_out(corp: Company, here: 
 
     assert here.run("call", "b", "time", "--yes", "--traffic", "call.jsonl").code == 0
     out = here.run("logout", "--identity", "corp")
-    assert "with those of a, b" in out.out
+    assert "the tokens are revoked and forgotten, with those of a, b" in out.out
+    assert corp.seen("idp", "/token/revocation")[0]["status"] == 200
     refused = here.run("call", "b", "time", "--yes")
     assert (refused.code, "mcphost login b" in refused.err) == (3, True)
