@@ -259,18 +259,17 @@ class SkillService:
         check_entry(skill)
         uri, file = self._named(skill, path or SKILL_FILE)
         path = skill.path_of(uri)
-        status = FileStatus(FileState.VERIFIED, datetime.now().astimezone())
+        status = FileStatus()
         try:
-            return await self._verified(server, skill, uri, file, path, origin)
+            verified = await self._verified(server, skill, uri, file, path, origin)
+            status = FileStatus(FileState.VERIFIED, verified.checked_at)
+            return verified
         except SkillRefused as refused:
-            status = FileStatus(FileState.DIFFERS, status.at, self._mask(str(refused)))
+            status = FileStatus(FileState.DIFFERS, datetime.now().astimezone(), self._mask(str(refused)))
             record = {"event": "skill refused", "server": server, "skill": skill.uri, "uri": uri}
             self._audit.note({**record, "asked_by": origin, "finding": refused.finding, "reason": str(refused)})
             if refused.finding != TOO_LARGE:  # the rest of that answer may still be on its way, before any other
                 await self._recover(server, skill)
-            raise
-        except McphostError:
-            status = FileStatus()
             raise
         finally:
             if status.at is not None:
@@ -294,14 +293,13 @@ class SkillService:
         self._check_unchanged(server, identity, skill)
         file = await self.read_file(server, skill, origin=origin)
         text = file.text or ""
-        _, body = split_frontmatter(text)
+        body, hidden = await asyncio.to_thread(_body_of, text)
         self._check_unchanged(server, identity, skill)
         self._consent.remember(server, identity, skill, answer)
         self._audit.note({"event": "skill", "server": server, "skill": skill.uri, "asked_by": origin, "loaded": True})
         self._bus.publish(SkillLoaded(server, skill.uri))
         window = self.window(server, identity, skill, datetime.now().astimezone())
-        tokens, hidden = estimate_tokens(text), hidden_count(text)
-        return LoadedSkill(server, skill, body, text, frontmatter_of(skill), tokens, hidden, window)
+        return LoadedSkill(server, skill, body, text, frontmatter_of(skill), estimate_tokens(text), hidden, window)
 
     def window(self, server: str, identity: str, skill: Skill, since: datetime) -> SkillWindow:
         """A window on an entry that a saved conversation holds; its `SkillWindow.problem` says if it still counts."""
@@ -469,6 +467,11 @@ class SkillService:
 
 def _same_files(one: Skill, other: Skill) -> bool:
     return one.dynamic == other.dynamic and one.manifest == other.manifest and not one.refusal
+
+
+def _body_of(text: str) -> tuple[str, int]:
+    """The body of a SKILL.md, and the number of invisible characters in the whole."""
+    return split_frontmatter(text)[1], hidden_count(text)
 
 
 def _text(data: bytes) -> str | None:

@@ -297,3 +297,21 @@ async def test_an_unlisted_entry_is_kept_while_it_is_fresh(until: Until) -> None
         await until(lambda: server.asked.count("skills/list") > 3)
         await running.skills.find("a", f"{SCHEME}cellar/SKILL.md")
         assert server.asked.count("skills/get") == 2
+
+
+async def test_a_read_that_is_cancelled_leaves_its_file_unread() -> None:
+    server, reading = SkillServer(), asyncio.Event()
+    async with Skilled(server) as running:
+        skill = await running.skills.find("a", "tides")
+
+        async def never(*_: object, **__: object) -> Any:
+            reading.set()
+            await asyncio.Event().wait()
+
+        running.servers["a"].client.resources.fetch = never  # type: ignore[method-assign]
+        read = asyncio.create_task(running.skills.read_file("a", skill, origin="you"))
+        await reading.wait()
+        read.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await read
+        assert running.skills.file_status("a", skill, skill.files[0]).state is FileState.NOT_READ
