@@ -55,6 +55,15 @@ async def test_a_name_in_a_foreign_private_network_is_not_asked(home_at: str, is
     assert answer == Unreachable("its address is in a private network, where the server does not live; not asked")
 
 
+async def test_a_provider_that_the_user_named_may_be_in_its_own_network() -> None:
+    fetcher = auth_http.Fetcher("https://mcp.test/", names(mcp_test="203.0.114.1", idp_test="127.0.0.1"))
+    place = "https://idp.test:1/x"
+    own = await fetcher.fetch(HttpExchange("t", place, "metadata", home="https://idp.test"))
+    servers = await fetcher.fetch(HttpExchange("t", place, "metadata"))
+    assert own == Unreachable("connection refused")
+    assert "not asked" in str(servers)
+
+
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
     """Trusted by way of the environment."""

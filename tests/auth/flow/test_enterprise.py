@@ -125,6 +125,23 @@ def test_each_token_takes_a_new_assertion() -> None:
     assert "jag-1" not in known.model_dump_json()
 
 
+@pytest.mark.requirement("EMA-03")
+@pytest.mark.parametrize("place", [TOKEN, AS_TOKEN])
+def test_a_refusal_that_repeats_a_secret_is_quoted_without_it(place: str) -> None:
+    secrets = ("canary-id-token-0123", "canary-id-jag-0123", "idp-secret-1", "as-secret-1")
+
+    def repeats(fetch: HttpExchange) -> Any:
+        return refused("access_denied", error_description=f"{fetch.body} {secrets} {dict(fetch.headers)}")
+
+    signing_in = world(
+        places={TOKEN: assertion_answer("canary-id-jag-0123"), place: repeats},
+        identity=lambda step: IdentityToken("canary-id-token-0123", "id_token"),
+    )
+    said = str(failure(signing_in))
+    sent = "canary-id-token-0123" if place == TOKEN else "canary-id-jag-0123"
+    assert (sent in said, "access_denied" in said) == (False, True)
+
+
 @pytest.mark.requirement("EMA-04")
 @pytest.mark.parametrize("endpoint", ["token_endpoint", "authorization_endpoint", "jwks_uri"])
 def test_an_endpoint_of_the_provider_without_tls_is_refused(endpoint: str) -> None:
