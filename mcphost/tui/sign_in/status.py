@@ -18,7 +18,7 @@ from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.sign_in.steps import failing
 
 if TYPE_CHECKING:
-    from mcphost.auth.ports import SignInExchange, SignInStatus
+    from mcphost.auth.ports import SignInExchange, SignInPlan, SignInStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +191,9 @@ def _fault(sign_in: SignIn) -> tuple[str, str]:
     if isinstance(error, ConfigError):
         return "your configuration's", "Correct what it names, and save the file."
     code = error.code if isinstance(error, SignInFailed) else ""
+    plan = sign_in.plan
+    if plan is not None and plan.identity and number and code not in _OF_PLAIN_SIGN_IN:
+        return _of_identity(plan, sign_in.steps[number - 1])
     if code and any(each.local for each in sign_in.steps):
         return _WORKLOAD
     if code in _BY_CODE:
@@ -201,6 +204,20 @@ def _fault(sign_in: SignIn) -> tuple[str, str]:
             "Try again, and stay on the page until it says that it is done.",
         )
     return _of_exchange(sign_in, sign_in.steps[number - 1]) if number else (_UNKNOWN, "Look at the steps.")
+
+
+def _of_identity(plan: SignInPlan, exchange: SignInExchange) -> tuple[str, str]:
+    """The party at fault in a sign-in by an identity."""
+    host = host_in(exchange.url)
+    if exchange.problem:
+        return f"no one's, or that of {host.wire}", "Check the network and the address, and try again."
+    if host.wire == host_in(plan.identity_issuer).wire:
+        return f"the identity provider's, at {host.wire}", "Ask whoever runs it whether you may use this server."
+    return f"the authorization server's, at {host.wire}", "Ask whoever runs the server to trust your identity provider."
+
+
+_OF_PLAIN_SIGN_IN: Final = ("invalid_client", "temporarily_unavailable", "server_error")
+"""Codes that mean the same in a sign-in by an identity."""
 
 
 def _of_exchange(sign_in: SignIn, exchange: SignInExchange) -> tuple[str, str]:

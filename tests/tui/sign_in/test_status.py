@@ -15,6 +15,7 @@ from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.tui.sign_in.screen import _cause
 from mcphost.tui.sign_in.status import SignInSummary, end_facts, sign_in_facts, status_facts
 from mcphost.tui.sign_in.steps import step_text, steps_of
+from tests.tui.sign_in.sign_ins import plan
 
 PROBLEM = "as.example refused a token (HTTP 401): quota used up"
 
@@ -106,3 +107,19 @@ def test_the_end_of_a_workloads_sign_in_names_no_browser(
     assert says in shown
     assert "browser" not in shown
     assert [each.result for each in steps_of(sign_in)] == results
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("https://idp.example/token", "the identity provider's, at idp.example"),
+        ("https://auth.linear.example/token", "the authorization server's, at auth.linear.example"),
+    ],
+)
+def test_the_end_of_a_sign_in_by_an_identity_names_the_party(url: str, says: str) -> None:
+    service: Any = Silent()
+    sign_in = SignIn(1, "docs", AuthorizationRequired("Bearer"), service)
+    sign_in.plan = plan(identity="corp", identity_issuer="https://idp.example")
+    sign_in.step(1, SignInExchange("Ask", "POST", url, status=400))
+    sign_in.ended(SignInState.FAILED, SignInFailed("refused", code="invalid_grant"))
+    assert says in text(end_facts(sign_in))
