@@ -194,9 +194,7 @@ def _result(
 
 
 def _media(file: VerifiedFile, able: ModelCapabilities) -> Block:
-    data = base64.b64encode(file.content).decode()
-    if file.mime_type in able.images and len(data) <= PICTURE_CHARACTERS:
-        return MediaContent(type="image", data=data, mime_type=file.mime_type)
-    return text_block(
-        f"({show_line(file.mime_type or 'binary', 40)}, {size_text(len(file.content))}; not shown to you)"
-    )
+    kind, size = file.mime_type or "binary", len(file.content)
+    if kind in able.images and size <= PICTURE_CHARACTERS * 3 // 4:
+        return MediaContent(type="image", data=base64.b64encode(file.content).decode(), mime_type=kind)
+    return text_block(f"({show_line(kind, 40)}, {size_text(size)}; not shown to you)")

@@ -383,7 +383,12 @@ class Chat:
 
     def _open_windows(self, turns: Iterable[Turn]) -> list[SkillWindow]:
         """Hold the entries of the skills that these turns brought."""
-        opened = [self._context.skill_window(server, skill) for server, skill in skills_in(turns)]
+        known = [each.skill for each in self._windows]
+        opened = [
+            self._context.skill_window(server, skill)
+            for server, skill in skills_in(turns)
+            if not any(skill is each for each in known)
+        ]
         self._windows += opened
         return opened
 
