@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -34,7 +34,7 @@ SECONDS: Final = 10.0
 """For a source to answer: a command may have to ask a service."""
 
 END_SECONDS: Final = 1.0
-"""For a command that was killed to end."""
+"""For a command that was killed to end, and for the output of one that ended."""
 
 MOST_BYTES: Final = 65_536
 """Of a source; a JWT has a few thousand."""
@@ -108,7 +108,8 @@ class AssertionReader:
         except McphostError as error:
             raise SignInFailed(str(error)) from None
         try:
-            child = await asyncio.create_subprocess_exec(
+            transport, output = await asyncio.get_running_loop().subprocess_exec(
+                _Output,
                 path,
                 *args,
                 stdin=DEVNULL,
@@ -121,26 +122,14 @@ class AssertionReader:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "an argument holds a NUL character"
             raise _failed(source, f"could not be started: {why}") from None
-        return await self._output(source, child)
-
-    async def _output(self, source: AssertionSource, child: Process) -> bytes:
-        assert child.stdout is not None
-        assert child.stderr is not None
-        try:
-            output, errors = await asyncio.gather(_start_of(child.stdout, child.pid), _end_of(child.stderr))
-            await child.wait()
-        finally:
-            if child.returncode is None:
-                signal_group(child.pid, KILL)
-                with suppress(TimeoutError):  # what left the group may hold the pipes
-                    await asyncio.wait_for(child.communicate(), END_SECONDS)
-        if len(output) > MOST_BYTES:
+        await _finished(transport, output)
+        if len(output.printed) > MOST_BYTES:
             raise _failed(source, f"prints more than {size_text(MOST_BYTES)}")
-        if child.returncode:
-            lines = errors.decode("utf-8", "replace").strip().splitlines()
+        if code := transport.get_returncode():
+            lines = output.errors.decode("utf-8", "replace").strip().splitlines()
             said = f": {show_line(mask_doubtful(lines[-1]), 300)}" if lines else ""
-            raise _failed(source, f"ended with code {child.returncode}{said}")
-        return output
+            raise _failed(source, f"ended with code {code}{said}")
+        return bytes(output.printed)
 
     async def _of_job(self, source: AssertionSource, audience: str) -> bytes:
         url, token = self._variable(URL_VARIABLE), self._variable(TOKEN_VARIABLE)
@@ -163,6 +152,48 @@ class AssertionReader:
             if isinstance(value, str):
                 return value.encode("utf-8", "replace")
         raise _failed(source, "answered without a JWT")
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """The output of a command; of its stderr the end."""
+
+    def __init__(self) -> None:
+        self.printed, self.errors = bytearray(), bytearray()
+        self.enough = asyncio.Event()
+        """Set once the command has ended, or printed too much."""
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
+        """Set once no process holds the pipes any more, either."""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd != 1:
+            self.errors = (self.errors + data)[-STDERR_BYTES:]
+        elif len(self.printed) <= MOST_BYTES:
+            self.printed += data
+            if len(self.printed) > MOST_BYTES:
+                self.enough.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self.enough.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+
+async def _finished(transport: asyncio.SubprocessTransport, output: _Output) -> None:
+    """Wait for the end of a command, and end what it leaves behind."""
+    try:
+        await output.enough.wait()
+        if output.exited.is_set():
+            with suppress(TimeoutError):  # a program that it left behind may hold the pipes
+                await asyncio.wait_for(output.closed.wait(), END_SECONDS)
+    finally:
+        if not output.closed.is_set():
+            signal_group(transport.get_pid(), KILL)
+        transport.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(output.exited.wait(), END_SECONDS)
 
 
 class Assertions:
@@ -213,24 +244,6 @@ def _file(source: AssertionSource) -> bytes:
         raise _failed(source, f"cannot be read: {why}") from None
     if len(content) > MOST_BYTES:
         raise _failed(source, f"is larger than {size_text(MOST_BYTES)}")
-    return content
-
-
-async def _start_of(stream: asyncio.StreamReader, group: int) -> bytes:
-    """All of a stream; of one that is too long more than may be, and then the ``group`` that writes it ends."""
-    content = bytearray()
-    while piece := await stream.read(MOST_BYTES):
-        content += piece
-        if len(content) > MOST_BYTES:
-            signal_group(group, KILL)
-            break
-    return bytes(content)
-
-
-async def _end_of(stream: asyncio.StreamReader) -> bytes:
-    content = b""
-    while piece := await stream.read(MOST_BYTES):
-        content = (content + piece)[-STDERR_BYTES:]
     return content
 
 

@@ -166,6 +166,18 @@ async def test_a_command_is_not_waited_for_without_end(monkeypatch: pytest.Monke
     assert "gave no JWT within 0.1 s" in await Platform().why_not(command=python("import time; time.sleep(600)"))
 
 
+async def test_a_program_left_behind_ends_and_holds_up_no_jwt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Reading the named pipe ends once that program is gone."""
+    monkeypatch.setattr(assertions, "END_SECONDS", 0.1)
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    program = f"import os, sys, time; end = open(sys.argv[1], 'w')\nif os.fork(): print('{JWT}')\nelse: time.sleep(600)"
+    work = asyncio.ensure_future(Platform().read(command=python(program, path)))
+    with await asyncio.to_thread(open, path) as pipe:
+        assert await work == JWT
+        await asyncio.to_thread(pipe.read)
+
+
 # GitHub Actions.
 
 
