@@ -88,6 +88,11 @@ class IdentitySession:
                 made = made.model_copy(update={"servers": self._own(held).servers})
                 await self._store.write(self._item, made)
             self._step_up, self._failed_at, self._problem = step.step_up, float("-inf"), ""
+            if self.settings.subject == "refresh_token" and not made.refresh_token:
+                raise SignInFailed(
+                    f"{host_of(self.settings.issuer)} gave no refresh token, and subject of identity "
+                    f"{self.settings.name} takes no other; the scope offline_access may not be allowed"
+                )
             return self._present(made) or _id_token(made)
 
     async def add_server(self, server: str) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from mcphost.json_values import as_dict
+from mcphost.json_values import as_dict, is_number
+
+LAST_DATE: Final = 253_402_300_800
+"""The end of the year 9999, in seconds since 1970."""
 
 
 def claims_of(token: str) -> dict[str, Any]:
@@ -19,3 +23,9 @@ def claims_of(token: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return as_dict(found)
+
+
+def expiry_of(claims: Mapping[str, Any]) -> float | None:
+    """The ``exp`` claim, in seconds since 1970; None unless it is a number that a calendar has."""
+    expires = claims.get("exp")
+    return float(expires) if is_number(expires) and abs(expires) < LAST_DATE else None

@@ -172,6 +172,13 @@ async def test_a_refused_refresh_token_wants_a_sign_in() -> None:
     assert len(idp.world.bodies("/token")) == 2  # the refused one is not sent again
 
 
+async def test_a_missing_refresh_token_is_replaced_by_no_id_token() -> None:
+    idp = Provider([], settings=replace(IDENTITY, subject="refresh_token"))
+    idp.answers.append(idp.gives(""))
+    with pytest.raises(SignInFailed, match="gave no refresh token, and subject of identity corp takes no other"):
+        await idp.sign_in()
+
+
 async def test_a_provider_in_trouble_is_left_alone_for_a_while() -> None:
     idp = provider()
     await idp.sign_in()
@@ -181,6 +188,16 @@ async def test_a_provider_in_trouble_is_left_alone_for_a_while() -> None:
     assert "try again later" in str(await failure(idp.session))
     idp.clock[0] += 30
     assert (await idp.session.token(GetIdentity())).kind == "id_token"
+
+
+@pytest.mark.requirement("EMA-08")
+async def test_no_refresh_token_is_spent_while_the_keys_are_missing() -> None:
+    idp = provider()
+    await idp.sign_in()
+    idp.clock[0] += 600
+    idp.world.places[f"{IDP}/keys"] = document({}, 503)
+    assert "the keys of" in str(await failure(idp.session))
+    assert len(idp.world.bodies("/token")) == 1
 
 
 @pytest.mark.requirement("EMA-08")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcphost.auth.flow.steps import HttpAnswer, Unreachable
+from mcphost.auth.jwt_claims import expiry_of
 from mcphost.errors import SignInFailed
 from mcphost.json_values import as_dict, as_list, dicts_in, is_number
 from mcphost.protocol.display import show_line
@@ -53,11 +54,15 @@ class Expected(NamedTuple):
     """The most seconds since the person signed in."""
 
 
-def read_id_token(token: str, keys: HttpAnswer | Unreachable, expected: Expected, now: float) -> IdTokenClaims:
+Keys = list[dict[str, Any]]
+"""The keys that a provider publishes, not yet read."""
+
+
+def read_id_token(token: str, keys: Keys, expected: Expected, now: float) -> IdTokenClaims:
     """The claims of ``token``, signed with one of ``keys``. Raises SignInFailed, whose text says what is wrong."""
     if not token:
         raise SignInFailed(f"{_provider(expected)} gave no ID token; the scope openid may not be allowed")
-    claims = _signed_claims(token, _published(keys, expected), expected)
+    claims = _signed_claims(token, keys, expected)
     _check_claims(claims, expected, now)
     return IdTokenClaims(str(claims["sub"]), float(claims["exp"]), account_of(claims))
 
@@ -68,8 +73,9 @@ def account_of(claims: Mapping[str, Any]) -> str:
     return (named or str(claims.get("sub", "")))[:255]
 
 
-def _published(answer: HttpAnswer | Unreachable, expected: Expected) -> list[dict[str, Any]]:
-    what = f"the keys of {_provider(expected)}"
+def published_keys(answer: HttpAnswer | Unreachable, issuer: str) -> Keys:
+    """The keys in the answer of ``issuer``. Raises SignInFailed."""
+    what = f"the keys of {show_line(issuer, 120)}"
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{what} cannot be fetched: {answer.reason}")
     try:
@@ -81,7 +87,7 @@ def _published(answer: HttpAnswer | Unreachable, expected: Expected) -> list[dic
     return keys
 
 
-def _signed_claims(token: str, published: list[dict[str, Any]], expected: Expected) -> dict[str, Any]:
+def _signed_claims(token: str, published: Keys, expected: Expected) -> dict[str, Any]:
     from joserfc import jwt  # late: few servers use this, and the library imports cryptography
     from joserfc.errors import BadSignatureError, JoseError
 
@@ -110,7 +116,7 @@ def _header(token: str) -> dict[str, Any]:
         return {}
 
 
-def _keys(published: list[dict[str, Any]], header: Mapping[str, Any]) -> Iterator[Key]:
+def _keys(published: Keys, header: Mapping[str, Any]) -> Iterator[Key]:
     """The published keys that may have signed a token with this header."""
     from joserfc import jwk
     from joserfc.errors import JoseError
@@ -145,6 +151,8 @@ def _check_claims(claims: dict[str, Any], expected: Expected, now: float) -> Non
     except ClaimError as error:
         name = error.claim.partition(",")[0]
         raise _wrong(expected, _wrong_claim(name, claims.get(name))) from None
+    if expiry_of(claims) is None:
+        raise _wrong(expected, "has a wrong claim exp")
     presenter = claims.get("azp")
     if presenter != expected.client_id and (presenter is not None or len(as_list(claims["aud"])) > 1):
         raise _wrong(expected, "was issued to another client (azp)")

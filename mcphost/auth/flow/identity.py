@@ -11,7 +11,7 @@ from typing import Final
 
 from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url, read_code, s256
-from mcphost.auth.flow.id_tokens import Expected, IdTokenClaims, read_id_token
+from mcphost.auth.flow.id_tokens import Expected, IdTokenClaims, Keys, published_keys, read_id_token
 from mcphost.auth.flow.metadata import OPENID_PLACE, AuthorizationServer, read_document, read_issuer
 from mcphost.auth.flow.steps import (
     JSON,
@@ -135,6 +135,7 @@ def sign_in_identity(
         **step_up.parameters,
     }
     callback = yield VisitAuthorizationPage(authorization_url(page, parameters), pending)
+    keys = yield from _keys(provider, identity.issuer)
     form = {
         "grant_type": "authorization_code",
         "code": read_code(pending, callback),
@@ -144,7 +145,7 @@ def sign_in_identity(
     title = "Exchange the code for an ID token"
     tokens = yield from token_request(authentication(identity, provider), title, provider.token_endpoint, form, now)
     expected = Expected(identity.issuer, identity.client_id, nonce, max_age=step_up.max_age)
-    claims = yield from _validated(provider, tokens, expected, now)
+    claims = read_id_token(tokens.id_token, keys, expected, now())
     if before.subject and before.subject != claims.subject:
         was, found = show_line(before.account, 60), show_line(claims.account, 60)
         raise SignInFailed(
@@ -160,13 +161,14 @@ def renew_identity(identity: IdentitySettings, before: KeptIdentity, now: Callab
     SignInFailed with code ``invalid_grant`` means that a person must sign in again.
     """
     provider = yield from find_provider(identity)
+    keys = yield from _keys(provider, identity.issuer)
     form = {"grant_type": "refresh_token", "refresh_token": before.refresh_token, "scope": "openid"}
     title = "Renew the ID token"
     tokens = yield from token_request(authentication(identity, provider), title, provider.token_endpoint, form, now)
     if not tokens.id_token:
         return before.model_copy(update={"refresh_token": tokens.refresh_token or before.refresh_token})
     expected = Expected(identity.issuer, identity.client_id, subject=before.subject)
-    claims = yield from _validated(provider, tokens, expected, now)
+    claims = read_id_token(tokens.id_token, keys, expected, now())
     return _with_tokens(before, tokens, claims, identity)
 
 
@@ -200,11 +202,10 @@ def _with_tokens(
     )
 
 
-def _validated(
-    provider: IdentityProvider, tokens: TokenResponse, expected: Expected, now: Callable[[], float]
-) -> Flow[IdTokenClaims]:
+def _keys(provider: IdentityProvider, issuer: str) -> Flow[Keys]:
+    """The keys of the provider. They come before the tokens: a new refresh token must not be lost for want of them."""
     if not provider.keys:
-        raise SignInFailed(f"{host_of(expected.issuer)} names no jwks_uri, so its ID token cannot be checked")
-    title = f"With which keys does {host_of(expected.issuer)} sign?"
-    keys = yield HttpExchange(title, provider.keys, "metadata", {"Accept": JSON}, home=expected.issuer)
-    return read_id_token(tokens.id_token, keys, expected, now())
+        raise SignInFailed(f"{host_of(issuer)} names no jwks_uri, so its ID token cannot be checked")
+    title = f"With which keys does {host_of(issuer)} sign?"
+    answer = yield HttpExchange(title, provider.keys, "metadata", {"Accept": JSON}, home=issuer)
+    return published_keys(answer, issuer)

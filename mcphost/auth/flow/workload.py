@@ -12,7 +12,7 @@ from mcphost.auth.flow.discovered import OFFLINE, DiscoveredServer, SignInReques
 from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_jwt_bearer, jwt_bearer
 from mcphost.auth.flow.metadata import canonical
 from mcphost.auth.flow.steps import Flow, GetAssertion, RefuseAssertion
-from mcphost.auth.jwt_claims import claims_of
+from mcphost.auth.jwt_claims import claims_of, expiry_of
 from mcphost.auth.ports import OAuthSettings, WorkloadIdentity
 from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
@@ -58,7 +58,7 @@ def audience_of(settings: OAuthSettings, token_endpoint: str) -> str:
 def identity_in(jwt: str, settings: OAuthSettings, now: float) -> WorkloadIdentity:
     """The claims of a JWT, and what is wrong with it as far as the configuration alone tells."""
     claims = claims_of(jwt)
-    audiences, expires = _audiences(claims), claims.get("exp")
+    audiences = _audiences(claims)
     origin = origin_of(settings.issuer)
     at_issuer = {each for each in audiences if each == origin or each.startswith(f"{origin}/")}  # its token endpoint
     meant = at_issuer or {settings.issuer, audience_of(settings, settings.token_endpoint), settings.token_endpoint}
@@ -66,22 +66,22 @@ def identity_in(jwt: str, settings: OAuthSettings, now: float) -> WorkloadIdenti
         str(claims.get("iss", "")),
         str(claims.get("sub", "")),
         tuple(audiences),
-        None if isinstance(expires, bool) or not isinstance(expires, int | float) else expires,
+        expiry_of(claims),
         why_unfit(claims, {*filter(None, meant)}, now),
     )
 
 
 def why_unfit(claims: dict[str, Any], audiences: Collection[str], now: float) -> str:
     """Why a JWT with these claims must not be sent, as a predicate; empty if it may. Nothing is verified."""
-    found, expires = _audiences(claims), claims.get("exp")
+    found, expires = _audiences(claims), expiry_of(claims)
     if not found:
         return "names no audience"
     if not set(found) & set(audiences):
         meant = " or ".join(show_line(each, 200) for each in sorted(audiences))
         return f"is for {show_line(' and '.join(found), 200)}, not for {meant}: let its platform issue it for that"
-    if isinstance(expires, bool) or not isinstance(expires, int | float):
+    if expires is None:
         return "does not say when it expires"
-    if not expires > now:  # not a number is as good as expired
+    if expires <= now:
         return f"expired {duration_text(now - expires)} ago: its platform has not renewed it"
     return ""
 
