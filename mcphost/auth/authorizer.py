@@ -149,10 +149,11 @@ class Authorizer:
             finally:
                 await runner.aclose()
             await self._confirm(known, grant, session, person)
+            if session.identity is not None:  # first, so that a sign-out of the identity finds the grant
+                await session.identity.add_server(server)
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
             if session.identity is not None:
-                await session.identity.add_server(server)
                 self._signed_in(session.identity)
             session.forget_failures()
             return await self.status(server)

@@ -173,9 +173,9 @@ class TokenSession:
         except SignInFailed as error:
             await self._failed(error, held, current)
             return None
-        await self._store.write(self.server, held.with_grant(renewed))
-        if self.identity is not None:
+        if self.identity is not None:  # first, so that a sign-out of the identity finds the grant
             await self.identity.add_server(self.server)
+        await self._store.write(self.server, held.with_grant(renewed))
         self.problem = ""
         self._pause = self._now(), renewed.slack  # if a token this young is refused, another one does not help
         return renewed
