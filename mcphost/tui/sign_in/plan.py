@@ -32,8 +32,8 @@ def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
         yield fact("asked again", show(plan.problem, limit=600), "$text-warning")
     for warning in warnings(plan):
         yield fact("▲ beware", show(warning, limit=600), "bold $text-warning")
-    yield Fact("server", Content.assemble((show_line(server, 60), "bold"), " · ", show(plan.url, limit=LONG)))
-    if plan.resource:
+    if plan.resource:  # else only the identity is signed in
+        yield Fact("server", Content.assemble((show_line(server, 60), "bold"), " · ", show(plan.url, limit=LONG)))
         yield fact("token for", show(plan.resource, limit=LONG))
     yield from _places(plan)
     yield from _client(plan)
@@ -54,7 +54,8 @@ def _places(plan: SignInPlan) -> Iterator[Fact]:
         name = f"{show_line(plan.identity, 60)} at "
         yield Fact("identity", Content.assemble(name, _address(plan.identity_issuer)))
         yield from _account(plan)
-        yield Fact("token from", _address(plan.issuer))
+        if plan.resource:
+            yield Fact("token from", _address(plan.issuer))
         page = ""
     else:
         yield Fact("you sign in at", _address(plan.issuer))

@@ -114,7 +114,7 @@ def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator
 def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
     """The facts of a sign-in: issuer, scopes, expiry, place of the tokens. ``now``: seconds since 1970."""
     issuer, resource = host_in(status.issuer), show(status.resource, limit=500)
-    yield fact("issuer", f"{issuer.both}, for {resource}")
+    yield fact("issuer", f"{issuer.both}, for {resource}" if resource else issuer.both)
     if status.identity:
         yield fact("identity", f"{show_line(status.identity, 60)} · ctrl+p, Identities lists its servers")
     yield fact("granted", _listed(status.scopes) or "the authorization server names no scopes")

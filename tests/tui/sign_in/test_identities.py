@@ -110,3 +110,8 @@ def test_the_command_line_shows_the_same_plan() -> None:
     assert "  identity      corp at " in text
     assert "  granted by    auth.linear.example" in text
     assert "comes back to" not in text
+
+
+def test_a_plan_of_the_identity_alone_names_no_server() -> None:
+    alone = by_identity(resource="", account="", authorization_endpoint="https://idp.example/authorize")
+    assert not {"server", "token for", "token from"} & {each.label for each in plan_facts("identity corp", alone)}
