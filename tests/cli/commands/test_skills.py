@@ -38,6 +38,16 @@ def test_skills_are_listed_and_counted_without_reading_any(mcphost: Mcphost, ser
     assert server.reads == {}
 
 
+def test_a_shell_completes_what_was_listed(mcphost: Mcphost, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(f'[servers.harbour]\nurl = "{served(SkillServer())}"\n')
+    assert mcphost("--config", "own.toml", "list", "skills").code == 0
+    words = mcphost("__complete", "--config", "own.toml", "skill", "read", "harbour", "").out.splitlines()
+    assert {"tides", "harbour", "pilots", "logbook", "skill://south/signals/SKILL.md"} <= set(words)
+    assert "signals" not in words  # two are called so, and have their URIs alone
+    files = mcphost("__complete", "--config", "own.toml", "skill", "read", "harbour", "tides", "").out
+    assert sorted(files.split()) == ["SKILL.md", "assets/chart.png", "references/table.csv"]
+
+
 @pytest.mark.requirement("SKILL-01")
 def test_a_server_without_skills_has_no_column_for_them(mcphost: Mcphost, served: Served) -> None:
     server = SkillServer()
