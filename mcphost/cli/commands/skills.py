@@ -293,7 +293,7 @@ class SkillVerification:
         for number, file in enumerate(files, 1):
             status.show(f"{report.server}: {report.title}, file {number} of {len(files)}", last=True)
             try:
-                await host.skills.read_file(report.server, skill, file.path, origin="you")
+                await host.skills.read_file(report.server, skill, file.path, origin="you", again=True)
             except SkillRefused as refused:
                 file = file._replace(state=DIFFERS, finding=refused.finding, words=str(refused))
             except ServerError as error:

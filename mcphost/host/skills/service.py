@@ -236,7 +236,7 @@ class SkillService:
         files = [(each.uri, skill.path_of(each.uri)) for each in skill.files] or [(skill.uri, SKILL_FILE)]
         for each, path in files:
             try:
-                await self.read_file(server, skill, path, origin="you")
+                await self.read_file(server, skill, path, origin="you", again=True)
             except SkillRefused as refused:
                 yield FileCheck(path, each, verified=False, words=str(refused), finding=refused.finding)
             else:
@@ -254,14 +254,19 @@ class SkillService:
         )
         return [item for each in found.items if (item := _folder_item(skill, asked, each)) is not None]
 
-    async def read_file(self, server: str, skill: Skill, path: str = "", *, origin: str) -> VerifiedFile:
-        """Read and verify one file of this very entry. After a failure, the entry is got again to tell a change."""
+    async def read_file(
+        self, server: str, skill: Skill, path: str = "", *, origin: str, again: bool = False
+    ) -> VerifiedFile:
+        """Read and verify one file of this very entry; ``again``: not from the cache.
+
+        After a failure, the entry is got again to tell a change.
+        """
         check_entry(skill)
         uri, file = self._named(skill, path or SKILL_FILE)
         path = skill.path_of(uri)
         status = FileStatus()
         try:
-            verified = await self._verified(server, skill, uri, file, path, origin)
+            verified = await self._verified(server, skill, uri, file, path, origin, again=again)
             status = FileStatus(FileState.VERIFIED, verified.checked_at)
             return verified
         except SkillRefused as refused:
@@ -353,9 +358,9 @@ class SkillService:
         return file.uri, file
 
     async def _verified(
-        self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, origin: str
+        self, server: str, skill: Skill, uri: str, file: SkillFile | None, path: str, origin: str, *, again: bool
     ) -> VerifiedFile:
-        fetched = await self._fetch(server, skill, uri, file, origin, again=False)
+        fetched = await self._fetch(server, skill, uri, file, origin, again=again)
         try:
             return await self._checked(server, skill, uri, file, path, fetched.result)
         except SkillRefused:

@@ -92,19 +92,20 @@ def test_a_file_that_differs_is_not_printed(
 
 
 @pytest.mark.requirement("SKILL-04", "SKILL-05", "SKILL-06")
-@pytest.mark.hostile("SK03", "SK05", "SK07")
+@pytest.mark.hostile("SK03", "SK04", "SK05", "SK07")
 @pytest.mark.parametrize(
     ("server", "options", "code", "words"),
     [
         (SkillServer(), [], 0, "6 skills: 5 verified, 1 dynamic\n"),
         (SkillServer(), ["--require-digests"], 1, "✖  logbook  its server vouches for none of its files"),
         (spoiled("one-byte"), [], 1, "   ✖  references/table.csv: The file"),
+        (spoiled("rotates"), [], 1, "✖  pilots  differs"),  # read as a file of the outer skill before
         (spoiled("removed-file"), [], 1, "(not-served)"),
         (spoiled("lying-frontmatter", "extra-hooks"), [], 1, "(frontmatter-mismatch)"),
         (spoiled("bad-entry", "file-scheme"), [], 1, "(malformed-file-uri)"),
         (spoiled("no-methods"), [], 3, ""),
     ],
-    ids=["sound", "digests", "byte", "removed", "frontmatter", "entry", "methods"],
+    ids=["sound", "digests", "byte", "rotated", "removed", "frontmatter", "entry", "methods"],
 )
 def test_the_exit_code_says_whether_all_is_verified(
     mcphost: Mcphost, served: Served, server: SkillServer, options: list[str], code: int, words: str
