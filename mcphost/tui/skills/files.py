@@ -9,7 +9,7 @@ from textual.content import Content
 
 from mcphost.host.catalog import CatalogSkill
 from mcphost.host.host import Host
-from mcphost.host.skills.service import FileState
+from mcphost.host.skills.service import FileState, FileStatus
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.skills import SkillFile
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -56,14 +56,22 @@ class SkillFiles(RowList[SkillFile]):
     def _row(self, file: SkillFile, width: int) -> Content:
         if self._entry is None:
             return Content("")
-        skill, status = self._entry.skill, self._host.skills.file_status(self._entry.server, self._entry.skill, file)
-        mark, style = FILE_MARKS[status.state]
+        server, skill = self._entry.server, self._entry.skill
+        words, style = check_words(file, self._host.skills.file_status(server, skill, file))
         path = show_line(skill.path_of(file.uri), 200)
         return columns(
             width,
             [
                 Cell(path, "bold" if file.uri == self._open else "", 10, keep="end"),
                 Cell(size_text(file.size) if file.digest else "", "$foreground-muted", SIZE, SIZE, "right"),
-                Cell(f"{mark} {status.words}", style, CHECK, CHECK),
+                Cell(words, style, CHECK, CHECK),
             ],
         )
+
+
+def check_words(file: SkillFile, status: FileStatus) -> tuple[str, str]:
+    """The last check of a file and its style; one without a digest is read, and not verified."""
+    mark, style = FILE_MARKS[status.state]
+    if status.state is FileState.VERIFIED and not file.digest:
+        return f"◌ read {status.at:%H:%M}", "$text-warning"
+    return f"{mark} {status.words}", style

@@ -184,7 +184,8 @@ class SkillsPane(CatalogPane[CatalogSkill]):
             entry = CatalogSkill(entry.server, await self.host.skills.refresh(entry.server, entry.skill.uri))
             if self._shows(entry, uri):
                 self._show_entry(entry)
-        file = await self.host.skills.read_file(entry.server, entry.skill, uri, origin="you")
+        path = entry.skill.path_of(uri)
+        file = await self.host.skills.read_file(entry.server, entry.skill, path, origin="you")
         if self._shows(entry, uri):
             self._held = entry.skill
         return await asyncio.to_thread(with_file, entry.server, file)

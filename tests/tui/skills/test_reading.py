@@ -10,11 +10,12 @@ import pytest
 from mcphost.errors import SkillRefused
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.skill_approvals import FileChange, SkillApproval, SkillState
-from mcphost.host.skills.service import SkillStatus
+from mcphost.host.skills.service import FileState, FileStatus, SkillStatus
 from mcphost.host.skills.verification import VerifiedFile
-from mcphost.protocol.models.skills import Skill
+from mcphost.protocol.models.skills import Skill, SkillFile
 from mcphost.protocol.skill_text import FrontmatterDifference
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
+from mcphost.tui.skills.files import check_words
 from mcphost.tui.skills.reading import described, refusal_blocks, state_facts, with_file
 from tests.tui.resources.resources import Alone, shows
 from tests.tui.skills.skills import TABLE, TIDES, entries, skill
@@ -83,6 +84,19 @@ def test_a_verified_skill_has_its_text_behind_the_frontmatter() -> None:
 def test_a_file_of_a_dynamic_skill_is_not_called_verified() -> None:
     reading = with_file("harbour", verified("a,b\n", uri=TABLE, vouched=False))
     assert lines(reading.facts) == ["not verified references/table.csv, 4 B: its server vouches for no file"]
+
+
+@pytest.mark.parametrize(
+    ("digest", "status", "words"),
+    [
+        ("sha256:1", FileStatus(), "○ not read"),
+        ("sha256:1", FileStatus(FileState.VERIFIED, NOON), "✓ verified 12:03"),
+        ("sha256:1", FileStatus(FileState.DIFFERS, NOON, "It differs."), "✖ differs"),
+        ("", FileStatus(FileState.VERIFIED, NOON), "◌ read 12:03"),
+    ],
+)
+def test_a_file_has_a_mark_for_its_last_check(digest: str, status: FileStatus, words: str) -> None:
+    assert check_words(SkillFile(TIDES, digest, 1), status)[0] == words
 
 
 def test_bytes_that_are_no_text_are_shown_as_bytes() -> None:

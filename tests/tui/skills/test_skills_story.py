@@ -85,6 +85,9 @@ async def test_esc_goes_from_a_file_to_skill_md_and_to_the_list() -> None:
         await stage.shows("SKILL.md · text/markdown")
         await stage.press("escape")
         assert pane(stage).step == "list"
+        await stage.press(*["down"] * 3, "enter")
+        await stage.shows("◌ read ", "SKILL.md, 130 B: its server vouches for no file")
+        await stage.press("escape")
         (listed,) = (
             each for each in card(stage.host.servers["harbour"], time.monotonic(), 0) if each.label == "skills"
         )
