@@ -63,9 +63,9 @@ class AssertionConfig(ConfigTable):
             sentence = f"has {' and '.join(given)}; keep one" if given else "needs one of file, env, command and github"
             raise misplaced(given[-1] if given else "file", sentence)
         if given == ["command"] and not "".join(self.command[:1]).strip():
-            raise misplaced("command", "needs a program, and then its arguments, one string each")
+            raise misplaced("command", "command needs a program, and then its arguments, one string each")
         if given == ["github"] and not self.github:
-            raise misplaced("github", "must be true, or be left out")
+            raise misplaced("github", "github must be true, or be left out")
         return self
 
 

@@ -100,7 +100,8 @@ MISTAKES = [
     ),
     (f"{_WORKLOAD}\nassertion = {{}}", 6, "servers.a.oauth.assertion: needs one of file, env, command and github"),
     (f'{_WORKLOAD}\nassertion = {{ file = "/a", env = "B" }}', 6, "has env and file; keep one"),
-    (f"{_WORKLOAD}\nassertion = {{ command = [] }}", 6, "needs a program, and then its arguments"),
+    (f"{_WORKLOAD}\nassertion = {{ github = false }}", 6, "github must be true, or be left out"),
+    (f"{_WORKLOAD}\nassertion = {{ command = [] }}", 6, "command needs a program, and then its arguments"),
     (f"{_WORKLOAD}\nassertion = {{ github = false }}", 6, "must be true"),
     (
         f'{_WORKLOAD}\nassertion.env = "A"\nclient_id = "a"\nclient_secret = "s3cret"',

@@ -31,6 +31,7 @@ from mcphost.config import (
 from mcphost.config.fields import reason_against_document
 from mcphost.errors import ConfigError, UsageError
 from mcphost.protocol.display import show_line
+from mcphost.redaction import safe_command
 
 
 def run_config(options: Namespace) -> int:
@@ -82,10 +83,13 @@ def verify(found: ConfigLocation) -> Outcome:
 
 def _commands(config: Config) -> Iterator[str]:
     """The commands that run to sign in, and start no server."""
-    for name, server in config.servers.items():
-        source = server.oauth.assertion
+    sources = [
+        (f"{name} is signed in to by the JWT", server.oauth.assertion) for name, server in config.servers.items()
+    ]
+    sources += [(f"identity {name} has the ID token", identity.id_token) for name, identity in config.identity.items()]
+    for words, source in sources:
         if source is not None and source.command:
-            yield f"{name} is signed in to by the JWT that this command prints: {show_line(source.words, 4096)}"
+            yield f"{words} that this command prints: {show_line(safe_command(source.words), 4096)}"
 
 
 def _profile_problems(loaded: LoadedConfig) -> Sequence[ConfigError]:

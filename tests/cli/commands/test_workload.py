@@ -96,3 +96,15 @@ def test_the_doctor_says_what_is_wrong_with_a_jwt(mcphost: Mcphost, job: Job) ->
     said = " ".join(mcphost("doctor", "web").out.split())
     assert f"✗ problem JWT for web the command {sys.executable} ended with code 1: FileNotFoundError" in said
     assert not job.presented
+
+
+def test_commands_that_sign_in_are_listed_without_their_secrets(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPHOST_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").write_text(
+        '[identity.corp]\nissuer = "https://idp.example"\nclient_id = "c"\n'
+        'id_token = { command = ["fetch", "--token", "canary-abcdefgh"] }\n'
+    )
+    said = mcphost("config", "check").err
+    assert "identity corp has the ID token that this command prints: fetch --token •••" in said
