@@ -42,7 +42,8 @@ class TokenPresenter(httpx.Auth):
                 break
             if code == dpop.NEEDS_NONCE:
                 if not (given and may_repeat):
-                    problem = "the server asked for its nonce in the proof, and did not take it"
+                    did = "did not take it" if given else "gave none that a header may carry"
+                    problem = f"the server asked for its nonce in the proof, and {did}"
                     break
                 may_repeat = False  # nothing was executed: any message may be repeated
             else:

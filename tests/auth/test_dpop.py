@@ -207,6 +207,8 @@ async def test_a_nonce_is_answered_once() -> None:
     assert twice.status_code == 401
     held: HeldSignIn = twice.extensions[HELD_SIGN_IN]
     assert held.problem == "the server asked for its nonce in the proof, and did not take it"
+    without = await sent(Server((NONCE[0], {})))
+    assert without.extensions[HELD_SIGN_IN].problem.endswith("and gave none that a header may carry")
 
 
 @pytest.mark.requirement("DPOP-04")
