@@ -119,16 +119,23 @@ class Authorizer:
 
     async def sign_out_identity(self, settings: IdentitySettings) -> tuple[str, Sequence[str]]:
         """Forget the sign-in of the identity, and the grants that were made with it; return what happened."""
-        kept, problem = await self.identity(settings).sign_out()
+        identity = self.identity(settings)
+        kept, problem = await identity.sign_out()
         for server in kept.servers:
             async with self._store.changing(server) as held:
                 grants = tuple(grant for grant in held.grants if grant.identity != settings.name)
-                await self._store.write(server, held.model_copy(update={"grants": grants}))
+                if not await self._store.write(server, held.model_copy(update={"grants": grants})):
+                    raise SignInFailed(
+                        f"the keychain may hold the tokens of {server} still: {self._store.problem}; sign out once "
+                        "more when it can be asked"
+                    )
+        await identity.forget_servers(kept.servers)
+        also = f"the tokens of {', '.join(kept.servers)} are forgotten" if kept.servers else ""
         if not (kept.id_token or kept.refresh_token):
-            return "no one was signed in", kept.servers
-        revoked = f"the refresh token was not revoked: {problem}" if problem else "the tokens are revoked and forgotten"
-        also = f", with those of {', '.join(kept.servers)}" if kept.servers else ""
-        return f"signed out; {revoked}{also}", kept.servers
+            return also or "no one was signed in", kept.servers
+        done = "the tokens are revoked and forgotten" if kept.refresh_token else "the tokens are forgotten"
+        words = f"the refresh token was not revoked: {problem}" if problem else done
+        return "; ".join(filter(None, ["signed out", words, also])), kept.servers
 
     async def sign_in(self, server: str, challenge: str, status: int, person: SignInUser) -> SignInStatus:
         session = self._known_session(server)

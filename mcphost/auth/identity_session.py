@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from mcphost.auth.assertions import AssertionReader
@@ -118,19 +118,30 @@ class IdentitySession:
         )
 
     async def sign_out(self) -> tuple[KeptIdentity, str]:
-        """Forget the sign-in; return what was kept, and why it was not revoked. Raises SignInFailed, ConfigError."""
+        """Forget the sign-in; return what was kept, and why it was not revoked. Raises SignInFailed, ConfigError.
+
+        Its servers are remembered until `forget_servers`.
+        """
         async with self._store.changing(self._item) as held:
-            if not await self._store.write(self._item, KeptIdentity()):
+            if not await self._store.write(self._item, KeptIdentity(servers=held.servers)):
                 raise SignInFailed(
                     f"the tokens are forgotten in this run, but the keychain may hold them still: "
                     f"{self._store.problem}; sign out once more when it can be asked"
                 )
-        if not held.refresh_token or not held.is_of(self.settings):
+        if not held.refresh_token:
             return held, ""
+        if not held.is_of(self.settings):
+            return held, "it is of another identity provider or client than the configuration names"
         try:
             return held, await run_flow(revoke_identity(self.settings, held, self._now), self.steps.do)
         except SignInFailed as error:
             return held, str(error)
+
+    async def forget_servers(self, servers: Sequence[str]) -> None:
+        """The grants of these servers are gone. Raises ConfigError."""
+        async with self._store.changing(self._item) as held:
+            left = tuple(server for server in held.servers if server not in servers)
+            await self._store.write(self._item, held.model_copy(update={"servers": left}))
 
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""

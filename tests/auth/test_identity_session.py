@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from mcphost.auth.assertions import AssertionReader
+from mcphost.auth.authorizer import Authorizer
 from mcphost.auth.flow.steps import LOGIN, Flow, FlowStep, GetIdentity, IdentityToken, SignInIdentity, StepUp
 from mcphost.auth.identity_session import IdentitySession
 from mcphost.auth.ports import AssertionSource, IdentitySettings
+from mcphost.auth.storage.credentials import Credentials
 from mcphost.auth.storage.identities import KeptIdentity
 from mcphost.auth.storage.tokens import TokenStore
-from mcphost.errors import SignInFailed
+from mcphost.errors import ConfigError, SignInFailed
 from tests.auth.flow.flows import NOW, World, document
 from tests.auth.flow.identities import IDENTITY, IDP, PLACE, TOKEN, id_token, keys, provider_document
+from tests.auth.storage.grants import GRANT
 
 Answer = Callable[[dict[str, Any]], Any]
 
@@ -233,6 +237,28 @@ async def test_a_sign_out_names_the_servers_of_the_identity() -> None:
     kept, problem = await idp.session.sign_out()
     assert (kept.servers, problem) == (("docs",), "idp.example.com does not offer it")
     assert not (await idp.session.status()).signed_in
+
+
+async def test_a_sign_out_that_meets_a_lock_is_finished_by_the_next() -> None:
+    busy = {"b"}
+
+    @asynccontextmanager
+    async def lock(name: str) -> AsyncIterator[None]:
+        if name in busy:
+            raise ConfigError("another mcphost holds it")
+        yield
+
+    store = TokenStore(None, lambda secret: None, lock)
+    authorizer, settings = Authorizer(store), IdentitySettings("corp", "", "")
+    for server in "ab":
+        await store.write(server, Credentials().with_grant(GRANT.model_copy(update={"identity": "corp"})))
+        await authorizer.identity(settings).add_server(server)
+    with pytest.raises(ConfigError):
+        await authorizer.sign_out_identity(settings)
+    busy.clear()
+    assert await authorizer.sign_out_identity(settings) == ("the tokens of a, b are forgotten", ("a", "b"))
+    assert (await store.read("b")).grants == ()
+    assert await authorizer.sign_out_identity(settings) == ("no one was signed in", ())
 
 
 @pytest.mark.parametrize("claims", [{"nonce": "other"}, {"aud": "other"}, {"exp": int(NOW) - 100}])

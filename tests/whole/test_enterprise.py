@@ -56,7 +56,7 @@ def test_one_sign_in_serves_two_servers_until_its_sign_out(corp: Company, here: 
 
     assert here.run("call", "b", "time", "--yes", "--traffic", "call.jsonl").code == 0
     out = here.run("logout", "--identity", "corp")
-    assert "the tokens are revoked and forgotten, with those of a, b" in out.out
+    assert "the tokens are revoked and forgotten; the tokens of a, b are forgotten" in out.out
     assert corp.seen("idp", "/token/revocation")[0]["status"] == 200
     refused = here.run("call", "b", "time", "--yes")
     assert (refused.code, "mcphost login b" in refused.err) == (3, True)
