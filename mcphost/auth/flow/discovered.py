@@ -158,8 +158,8 @@ def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
 
 
 def check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
-    """Never present a client id of one authorization server to another."""
-    for grant in request.known.grants:
+    """Never present a configured client id of one authorization server to another."""
+    for grant in request.known.grants if request.settings.client_id else ():
         same = request.settings.same_issuer(grant.issuer, issuer.issuer)
         if grant.client.client_id == request.settings.client_id and not same:
             raise SignInFailed(

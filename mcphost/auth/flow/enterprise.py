@@ -141,11 +141,19 @@ def _agreed(plan: SignInPlan, found: DiscoveredServer) -> Flow[tuple[tuple[str, 
     try:
         choice: SignInConsent = yield AskConsent(plan)
     except SignInFailed as error:
-        before = found.before
+        before = _accepted(found)
         if error.code != PERSON or (before is None and not found.request.settings.issuer):
             raise
         return plan.scopes if before is None else before.asked, False
     return tuple(scope for scope in choice.scopes if scope in plan.scopes), True
+
+
+def _accepted(found: DiscoveredServer) -> TokenGrant | None:
+    """The present grant, if it was made with this identity, so that its plan was accepted."""
+    before, identity = found.before, found.request.settings.identity
+    if before is None or identity is None:
+        return None
+    return before if (before.identity, before.identity_issuer) == (identity.name, identity.issuer) else None
 
 
 def _plan(

@@ -32,8 +32,7 @@ def sign_in_workload(request: SignInRequest, now: Callable[[], float]) -> Flow[T
     issuer = found.issuer
     _check_endpoint(found)
     check_jwt_bearer(issuer)
-    if settings.client_id:
-        check_same_issuer(request, issuer)
+    check_same_issuer(request, issuer)
     audience = audience_of(settings, issuer.token_endpoint)
     assertion = yield GetAssertion(audience)
     claims, source = claims_of(assertion), show_line(settings.assertion.words, 300)

@@ -11,7 +11,7 @@ import pytest
 from mcphost.auth.flow.jwt_bearer import JWT_BEARER
 from mcphost.auth.flow.steps import LOGIN, GetIdentity, HttpExchange, IdentityToken, SignInIdentity, StepUp
 from mcphost.auth.ports import ClientOrigin, SignInConsent
-from mcphost.auth.storage.credentials import Credentials
+from mcphost.auth.storage.credentials import ClientRegistration, Credentials
 from mcphost.errors import SignInFailed
 from tests.auth.flow.flows import ISSUER, NOW, SERVER, World, document, issuer_document
 from tests.auth.flow.identities import (
@@ -292,6 +292,19 @@ def test_without_a_person_a_new_issuer_is_not_trusted() -> None:
 
 def test_a_configured_issuer_needs_no_person() -> None:
     assert world(attended=False).sign_in(settings=PINNED).signed_in_at is None
+
+
+@pytest.mark.parametrize("change", [{"identity": ""}, {"identity_issuer": "https://other.example.com"}])
+def test_a_plan_of_another_identity_is_not_an_accepted_one(change: dict[str, str]) -> None:
+    grant = world().sign_in(settings=SETTINGS).model_copy(update=change)
+    assert failure(world(attended=False), known=Credentials().with_grant(grant)).code == "person"
+
+
+def test_a_workload_before_without_a_client_is_not_in_the_way() -> None:
+    grant = world().sign_in(settings=SETTINGS)
+    other = grant.model_copy(update={"issuer": "https://old.example.com", "client": ClientRegistration(client_id="")})
+    document = replace(SETTINGS, client_id="", client_secret="", client_metadata_url="https://me.example.com/m.json")
+    assert world().sign_in(settings=document, known=Credentials().with_grant(other)).issuer == ISSUER
 
 
 def test_an_accepted_plan_is_remembered_with_its_scopes() -> None:
