@@ -10,9 +10,8 @@ from mcphost.auth.assertions import AssertionReader
 from mcphost.auth.flow.id_tokens import account_of
 from mcphost.auth.flow.identity import renew_identity, revoke_identity, sign_in_identity
 from mcphost.auth.flow.steps import LOGIN, Flow, GetIdentity, IdentityToken, SignInIdentity, StepUp
-from mcphost.auth.flow.workload import why_unfit
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
-from mcphost.auth.jwt_claims import claims_of
+from mcphost.auth.jwt_claims import claims_of, why_unfit
 from mcphost.auth.ports import AssertionSource, IdentitySettings, IdentityStatus
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.identities import KeptIdentity, identity_item

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcphost.auth.flow.steps import HttpAnswer, Unreachable
-from mcphost.auth.jwt_claims import expiry_of
+from mcphost.auth.jwt_claims import expiry_of, header_of
 from mcphost.errors import SignInFailed
 from mcphost.json_values import as_dict, as_list, dicts_in, is_number
 from mcphost.protocol.display import show_line
@@ -91,7 +91,7 @@ def _signed_claims(token: str, published: Keys, expected: Expected) -> dict[str,
     from joserfc import jwt  # late: few servers use this, and the library imports cryptography
     from joserfc.errors import BadSignatureError, JoseError
 
-    header = _header(token)
+    header = header_of(token)
     algorithm = header.get("alg")
     if algorithm not in ALGORITHMS:
         named = "no algorithm" if algorithm in (None, "none", "") else show_line(str(algorithm), 20)
@@ -105,15 +105,6 @@ def _signed_claims(token: str, published: Keys, expected: Expected) -> dict[str,
         except (JoseError, ValueError, TypeError) as error:
             raise _wrong(expected, f"cannot be read ({type(error).__name__})") from None
     raise _wrong(expected, "is not signed with a key that the provider publishes")
-
-
-def _header(token: str) -> dict[str, Any]:
-    from joserfc.util import urlsafe_b64decode
-
-    try:
-        return as_dict(json.loads(urlsafe_b64decode(token.partition(".")[0].encode())))
-    except (ValueError, RecursionError):
-        return {}
 
 
 def _keys(published: Keys, header: Mapping[str, Any]) -> Iterator[Key]:

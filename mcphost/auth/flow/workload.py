@@ -5,20 +5,19 @@ Specification: ext-auth, workload identity federation; RFC 7523 section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Final
 
 from mcphost.auth.flow.discovered import OFFLINE, DiscoveredServer, SignInRequest, check_same_issuer, find
 from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_jwt_bearer, jwt_bearer
 from mcphost.auth.flow.metadata import canonical
 from mcphost.auth.flow.steps import Flow, GetAssertion, RefuseAssertion
-from mcphost.auth.jwt_claims import claims_of, expiry_of
+from mcphost.auth.jwt_claims import audiences_of, claims_of, expiry_of, why_unfit
 from mcphost.auth.ports import OAuthSettings, WorkloadIdentity
 from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
-from mcphost.json_values import texts_in
 from mcphost.net.origins import host_of, origin_of
-from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.display import show_line
 
 TITLE: Final = "Present this workload's JWT"
 
@@ -57,7 +56,7 @@ def audience_of(settings: OAuthSettings, token_endpoint: str) -> str:
 def identity_in(jwt: str, settings: OAuthSettings, now: float) -> WorkloadIdentity:
     """The claims of a JWT, and what is wrong with it as far as the configuration alone tells."""
     claims = claims_of(jwt)
-    audiences = _audiences(claims)
+    audiences = audiences_of(claims)
     origin = origin_of(settings.issuer)
     at_issuer = {each for each in audiences if each == origin or each.startswith(f"{origin}/")}  # its token endpoint
     meant = at_issuer or {settings.issuer, audience_of(settings, settings.token_endpoint), settings.token_endpoint}
@@ -68,26 +67,6 @@ def identity_in(jwt: str, settings: OAuthSettings, now: float) -> WorkloadIdenti
         expiry_of(claims),
         why_unfit(claims, {*filter(None, meant)}, now),
     )
-
-
-def why_unfit(claims: dict[str, Any], audiences: Collection[str], now: float) -> str:
-    """Why a JWT with these claims must not be sent, as a predicate; empty if it may. Nothing is verified."""
-    found, expires = _audiences(claims), expiry_of(claims)
-    if not found:
-        return "names no audience"
-    if not set(found) & set(audiences):
-        meant = " or ".join(show_line(each, 200) for each in sorted(audiences))
-        return f"is for {show_line(' and '.join(found), 200)}, not for {meant}: let its platform issue it for that"
-    if expires is None:
-        return "does not say when it expires"
-    if expires <= now:
-        return f"expired {duration_text(now - expires)} ago: its platform has not renewed it"
-    return ""
-
-
-def _audiences(claims: dict[str, Any]) -> list[str]:
-    named = claims.get("aud")
-    return [named] if isinstance(named, str) else list(texts_in(named))
 
 
 def _check_endpoint(found: DiscoveredServer) -> None:
