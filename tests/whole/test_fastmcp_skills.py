@@ -46,7 +46,7 @@ async def test_a_skill_that_changes_on_the_servers_disk_is_refused(tmp_path: Pat
         async with meeting(entry, Consenting()) as host:
             skill = await host.skills.find("e", "tides")
             assert [skill.path_of(file.uri) for file in skill.files] == ["SKILL.md", "references/table.csv"]
-            assert [check.words async for check in host.skills.verify("e", skill.uri)] == ["", ""]
+            assert all([(await host.skills.read("e", skill.uri, file.uri)).vouched for file in skill.files])
             loaded = await host.skills.load("e", skill.uri)  # it lists `yes` as true, as YAML 1.1 reads it
             assert loaded.text == MAIN
             table.write_text(table.read_text().replace("4.2", "4.3"))

@@ -92,9 +92,8 @@ async def read_skill(
     """Read and verify a file of a skill; print it, or write it to the file ``output``."""
 
     async def work() -> Outcome:
-        skill = await host.skills.find(server, named)
-        file = await host.skills.read_file(server, skill, path, origin="you")
-        remarks = [] if file.vouched else [f"{server}: {show_name(skill.label)} is dynamic: {UNVOUCHED}"]
+        file = await host.skills.read(server, named, path)
+        remarks = [] if file.vouched else [f"{server}: {show_name(file.skill.label)} is dynamic: {UNVOUCHED}"]
         if output is not None:
             remarks.append(await asyncio.to_thread(write_bytes, output, file.content))
         text = json_text(_file_object(server, file)) if as_json else "" if output is not None else _text(file)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -132,17 +132,6 @@ class LoadedSkill:
     """Reads further files of the skill, as long as the skill is in the model's context."""
 
 
-class FileCheck(NamedTuple):
-    """The outcome of checking one file."""
-
-    path: str
-    uri: str
-    verified: bool
-    words: str
-    """The difference, as a sentence that is safe to show; empty where it is verified."""
-    finding: str = ""
-
-
 class FolderItem(NamedTuple):
     """A child of a skill's folder, as its server shows it."""
 
@@ -228,19 +217,6 @@ class SkillService:
         Raises SkillRefused where the skill or the file is not as its entry says.
         """
         return await self.read_file(server, await self.find(server, uri), path, origin=origin)
-
-    async def verify(self, server: str, uri: str) -> AsyncIterator[FileCheck]:
-        """Read and check every file of a skill, one after the other."""
-        skill = await self.find(server, uri)
-        check_entry(skill)
-        files = [(each.uri, skill.path_of(each.uri)) for each in skill.files] or [(skill.uri, SKILL_FILE)]
-        for each, path in files:
-            try:
-                await self.read_file(server, skill, path, origin="you", again=True)
-            except SkillRefused as refused:
-                yield FileCheck(path, each, verified=False, words=str(refused), finding=refused.finding)
-            else:
-                yield FileCheck(path, each, verified=True, words="")
 
     async def folder(self, server: str, uri: str, path: str = "", *, origin: str = "you") -> Sequence[FolderItem]:
         """The direct children of a folder of a skill, as its server shows them. Those outside it are left out."""
