@@ -40,7 +40,7 @@ def test_the_question_about_a_changed_skill_names_all_that_changed() -> None:
     lines = list(skill_lines(SkillQuestion("charts", told, "npx charts", approval, "you", "it changed")))
     shown = " ".join(" ".join(lines).split())
     assert is_safe(lines)
-    assert "no effect has its allowed-tools" in shown
+    assert "tools has no effect" in shown
     assert "rotated, aaaaaaaaaaaa…" in shown
     assert "invisible characters" in shown
 

@@ -20,7 +20,7 @@ from mcphost.host.internal_error import without_secrets
 from mcphost.host.tool_calls.call import CallState
 from mcphost.json_values import as_text
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import hidden_count, show_line, show_name, size_text
+from mcphost.protocol.display import enumerated, hidden_count, show_line, show_name, size_text
 from mcphost.protocol.models.content import MediaContent
 from mcphost.protocol.models.sampling import Block, ToolResult, block_object, text_block
 from mcphost.protocol.models.tools import Tool
@@ -39,9 +39,6 @@ READ_FILE: Final = "read_skill_file"
 
 NAMED: Final = 20
 """Files that an error names as those there are."""
-
-_INERT: Final = frozenset({"name", "description", "license", "compatibility", "metadata"})
-"""The fields of a skill's frontmatter that ask for nothing."""
 
 TOOL: Final = Tool.read(
     {
@@ -113,16 +110,16 @@ def what_it_may_do(skill: Skill) -> str:
     """The files that a model may read of a skill, and the fields that have no effect, safe to show."""
     files = [file for file in skill.files if skill.path_of(file.uri) != SKILL_FILE]
     if skill.dynamic:
-        words = "it may read files of its folder, for which the server vouches for none"
+        words = "it may read files of its folder, none of which the server vouches for"
     elif files:
         names = ", ".join(show_line(skill.path_of(file.uri), 80) for file in files[:NAMED])
         more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
         count = "1 file" if len(files) == 1 else f"{len(files)} files"
         words = f"it may read {count} ({size_text(sum(file.size for file in files))}): {names}{more}"
     else:
-        words = "it has no file besides"
-    if ignored := [show_line(field, 40) for field in skill.frontmatter if field not in _INERT][:NAMED]:
-        words += f"; no effect {'has' if len(ignored) == 1 else 'have'} its {', '.join(ignored)}"
+        words = "it has no other file"
+    if ignored := [show_line(field, 40) for field in skill.ignored[:NAMED]]:
+        words += f"; its {enumerated(ignored)} {'has' if len(ignored) == 1 else 'have'} no effect"
     return words
 
 

@@ -33,6 +33,9 @@ FRONTMATTER_DEPTH: Final = 64
 DYNAMIC: Final = "dynamic"
 """In place of the files of a skill whose server vouches for none."""
 
+_INERT: Final = frozenset({"name", "description", "license", "compatibility", "metadata"})
+"""The fields of a frontmatter that ask for nothing."""
+
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME_CHARACTERS: Final = 64
 _DESCRIPTION_CHARACTERS: Final = 1024
@@ -86,6 +89,11 @@ class Skill(Wire):
     @property
     def description(self) -> str:
         return as_text(as_dict(self.frontmatter).get("description"))
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The fields of its frontmatter that ask for something, which no skill gets; not safe to show."""
+        return tuple(field for field in as_dict(self.frontmatter) if field not in _INERT)
 
     @property
     def dynamic(self) -> bool:

@@ -166,7 +166,7 @@ def _details(row: ToolRow | None, selection: ToolSelection, chat: Chat) -> Itera
     elif row is not None and row.tool is not None:
         yield Content.assemble((show_line(row.tool, 120), "bold"), f" {row.words}")
     shared = "shared" if chat.settings.folders else "not shared"
-    acting = f"\nbesides, read_skill_file for {chat.acting}" if chat.acting else ""
+    acting = f"\nalso read_skill_file for {chat.acting}" if chat.acting else ""
     how = "the model searches them, they are too many" if selection.searching else "all in every request"
     yield Content.styled(
         f"{len(selection.entries)} tools, about {selection.tokens:,} tokens: {how}\n"

@@ -16,7 +16,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.definition_diff import Difference
 from mcphost.host.consent.questions import Answer, SkillQuestion
 from mcphost.host.consent.skill_approvals import FileChange, SkillApproval, SkillState
-from mcphost.protocol.display import show, show_line, size_text
+from mcphost.protocol.display import enumerated, show, show_line, size_text
 from mcphost.protocol.models.skills import Skill, SkillFile
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.call_rows import when_text
@@ -33,18 +33,15 @@ LISTED: Final = 12
 CHANGES: Final = 100
 """Changed files that are named."""
 
-GRANTS_NOTHING: Final = ("allowed-tools", "hooks", "scripts")
-"""Fields of frontmatter that ask for more than a text is given."""
-
 
 class SkillScreen(QuestionDialog):
     """Dismissed with the answer, or with None if the question was parked or withdrawn."""
 
     WITHDRAWN = "nothing was read"
     HELP = (
-        "A model is about to get a skill: instructions and files of a server. Nothing of it was read yet; this is what "
-        "its entry says. An approval holds for exactly these files: another content asks again. After it SKILL.md is "
-        "read and verified. You can agree once the end was on screen."
+        "A model is about to get a skill: instructions and files of a server. None of it has been read yet; this is "
+        "what its entry says. An approval holds for exactly these files: other content is asked about again. "
+        "Then SKILL.md is read and verified. You can agree once the end was on screen."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -177,9 +174,8 @@ def _goes_to_the_model(question: SkillQuestion) -> Iterator[Fact]:
         yield fact("", f"… and {len(others) - LISTED:,} more: f lists all")
     for each in skill.nested[:LISTED]:
         yield fact("not with it", f"{show_line(skill.path_of(each.uri), 120)}, a skill of its own")
-    asked = [field for field in GRANTS_NOTHING if isinstance(skill.frontmatter, dict) and field in skill.frontmatter]
-    if asked:
-        yield fact("ignored", f"{', '.join(asked)} in its frontmatter: it grants nothing")
+    if asked := enumerated(show_line(field, 40) for field in skill.ignored[:LISTED]):
+        yield fact("ignored", f"{asked} in its frontmatter: a skill is granted nothing")
 
 
 def _listed(skill: Skill) -> Iterator[str]:

@@ -86,11 +86,11 @@ def test_the_skills_are_named_with_their_servers() -> None:
     ("told", "words"),
     [
         (TIDES.skill, "it may read 2 files (20 B): references/table.csv, notes.md"),
-        (skill("tides"), "it has no file besides"),
-        (skill("tides", resources="dynamic"), "it may read files of its folder, for which the server vouches for none"),
+        (skill("tides"), "it has no other file"),
+        (skill("tides", resources="dynamic"), "it may read files of its folder, none of which the server vouches for"),
         (
             skill("tides", **{"allowed-tools": "Bash", "hooks\u202e": [], "license": "MIT"}),
-            "it has no file besides; no effect have its allowed-tools, hooks⟨U+202E⟩",
+            "it has no other file; its allowed-tools and hooks⟨U+202E⟩ have no effect",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_changed_skill_says_each_difference_first() -> None:
 def test_what_a_skill_does_not_get_with_the_approval_is_named() -> None:
     said = words(question(skill(files={"pilots/SKILL.md": b""}, hooks={}, **{"allowed-tools": "Bash"})))
     assert "not with it pilots/SKILL.md, a skill of its own" in said
-    assert "ignored allowed-tools, hooks in its frontmatter: it grants nothing" in said
+    assert "ignored hooks and allowed-tools in its frontmatter: a skill is granted nothing" in said
 
 
 @pytest.mark.hostile("T01")
