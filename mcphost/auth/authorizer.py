@@ -73,6 +73,8 @@ class Authorizer:
         self._identity_store = store.beside(KeptIdentity)
         self._sessions: dict[str, TokenSession] = {}
         self._identities: dict[str, IdentitySession] = {}
+        self._replaced: list[TokenSession | IdentitySession] = []
+        """Those of earlier settings, whose renewals may be under way."""
         self._nonces = Nonces()
         self._turns: dict[str, asyncio.Lock] = {}
         self._revoking: set[asyncio.Task[str]] = set()
@@ -85,6 +87,7 @@ class Authorizer:
             session = TokenSession(
                 server, url, settings, self._store, self._now, self._resolve, self._nonces, self._assertions, identity
             )
+            self._replace(self._sessions.get(server))
             self._sessions[server] = session
         return session
 
@@ -93,6 +96,7 @@ class Authorizer:
         identity = self._identities.get(settings.name)
         if identity is None or identity.settings != settings:
             identity = IdentitySession(settings, self._identity_store, self._now, self._resolve, self._assertions)
+            self._replace(self._identities.get(settings.name))
             self._identities[settings.name] = identity
         return identity
 
@@ -208,9 +212,12 @@ class Authorizer:
         """Wait at most `ENDING_SECONDS` for renewals and revocations under way. Never raises."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
-                renewals = [session.wait_closed() for session in self._sessions.values()]
-                renewals += [identity.wait_closed() for identity in self._identities.values()]
-                await asyncio.gather(*renewals, *self._revoking)
+                every = (*self._sessions.values(), *self._identities.values(), *self._replaced)
+                await asyncio.gather(*(each.wait_closed() for each in every), *self._revoking)
+
+    def _replace(self, before: TokenSession | IdentitySession | None) -> None:
+        every = self._replaced if before is None else [*self._replaced, before]
+        self._replaced = [each for each in every if each.renewing]
 
     async def _confirm(self, known: Credentials, grant: TokenGrant, session: TokenSession, person: SignInUser) -> None:
         """Ask if this is another account than before. Raises Declined after revoking the token."""

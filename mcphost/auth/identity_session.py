@@ -142,6 +142,10 @@ class IdentitySession:
             left = tuple(server for server in held.servers if server not in servers)
             await self._store.write(self._item, held.model_copy(update={"servers": left}))
 
+    @property
+    def renewing(self) -> bool:
+        return self._renewal is not None and not self._renewal.done()
+
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""
         if self._renewal is not None:

@@ -134,6 +134,10 @@ class TokenSession:
         if self.steps.assertions is not None:
             self.steps.assertions.forget_refusals()
 
+    @property
+    def renewing(self) -> bool:
+        return self._renewal is not None and not self._renewal.done()
+
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""
         if self._renewal is not None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -246,6 +247,23 @@ async def test_cancelling_a_call_during_a_renewal_loses_no_token(until: Until) -
             assert await refresh_token(home) != before
             assert await home.ask(client) == 200
         assert (home.guard.renewed, home.guard.reused) == (1, [])
+
+
+@pytest.mark.hostile("O17")
+async def test_a_renewal_outlives_the_settings_that_it_began_with(until: Until) -> None:
+    with house() as home:
+        await home.sign_in()
+        before = await refresh_token(home)
+        home.guard.valid.clear()
+        home.guard.turn.acquire()
+        async with home.client() as client:
+            call = asyncio.ensure_future(home.ask(client))
+            await until(lambda: len(home.visits("/token")) == 2)
+            home.authorizer.session("web", home.web.url, replace(home.settings, scopes=("read",)))
+            home.guard.turn.release()
+            await home.authorizer.aclose()
+            assert await refresh_token(home) != before
+            assert await call == 200
 
 
 async def test_the_end_of_a_run_does_not_wait_long_for_a_renewal(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
