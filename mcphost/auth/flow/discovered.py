@@ -187,6 +187,8 @@ def warnings_of(found: DiscoveredServer) -> Iterator[str]:
         yield f"the server names other authorization servers as well: {named}; oauth.issuer keeps to one"
     if found.prover is None and found.protected is not None and found.protected.wants_bound:
         yield "the server takes only tokens that are bound to a key, and this one will not be: see oauth.dpop"
+    elif found.prover is None and request.settings.dpop == "auto" and found.before is not None and found.before.bound:
+        yield 'the token of before is bound to a key, and this one will not be; dpop = "require" refuses that'
     if not issuer.announced:
         yield "the server announces no sign-in; these are the places where servers of 2025-03-26 have it"
 

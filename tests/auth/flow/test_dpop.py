@@ -89,6 +89,13 @@ def test_a_token_that_must_be_bound_and_is_not_is_discarded(settings: OAuthSetti
         Issuer(kind="Bearer", server=server).sign_in(settings=settings)
 
 
+def test_the_plan_warns_of_a_token_that_is_bound_no_longer() -> None:
+    grant = Issuer().sign_in(challenge=CHALLENGE)
+    again = Issuer(lists=None)
+    again.sign_in(challenge=CHALLENGE, known=Credentials().with_grant(grant))
+    assert any("the token of before is bound to a key" in warning for warning in again.plans[0].warnings)
+
+
 def test_required_binding_needs_an_algorithm_of_both() -> None:
     with pytest.raises(SignInFailed, match="needs proofs by ES256, and one of the servers takes RS256"):
         Issuer(lists=["RS256"]).sign_in(settings=REQUIRE)
