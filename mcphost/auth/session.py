@@ -20,7 +20,7 @@ from mcphost.auth.dpop import Nonces, ProofKey, Prover
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of, repeats
 from mcphost.auth.flow.oauth import refresh
-from mcphost.auth.flow.steps import PERSON, GetKey
+from mcphost.auth.flow.steps import PERSON
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.identity_session import IdentitySession
 from mcphost.auth.ports import OAuthSettings, obtains_alone
@@ -110,7 +110,7 @@ class TokenSession:
 
     async def _ready(self, grant: TokenGrant | None) -> TokenGrant | None:
         if grant is not None and grant.key is not None and grant.key != self._ready_key:
-            self._ready_key = await self.steps.do(GetKey(grant.key))
+            self._ready_key = await asyncio.to_thread(dpop.ready_key, grant.key)
         return grant
 
     async def held(self) -> HeldSignIn:

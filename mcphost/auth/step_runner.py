@@ -7,17 +7,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from mcphost.auth.assertions import Assertions
-from mcphost.auth.dpop import ready_key
 from mcphost.auth.flow.steps import (
     PERSON,
     Flow,
     FlowStep,
     GetAssertion,
     GetIdentity,
-    GetKey,
     HttpAnswer,
     HttpExchange,
     IdentityToken,
+    InThread,
     RefuseAssertion,
     Unreachable,
 )
@@ -42,8 +41,8 @@ class StepRunner:
         match step:
             case HttpExchange():
                 return await self.fetch(step)
-            case GetKey(held):
-                return await asyncio.to_thread(ready_key, held)
+            case InThread(work):
+                return await asyncio.to_thread(work)
             case GetAssertion(audience) if self.assertions is not None:
                 return await self.assertions.get(audience)
             case RefuseAssertion(assertion) if self.assertions is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mcphost.auth.dpop import ProofKey
-from mcphost.auth.flow.steps import PERSON, Flow, GetKey, HttpAnswer, HttpExchange, ListenForCallback
+import threading
+
+from mcphost.auth.flow.steps import PERSON, Flow, HttpAnswer, HttpExchange, InThread, ListenForCallback
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.errors import SignInFailed
 
@@ -13,13 +14,19 @@ async def no_fetch(fetch: HttpExchange) -> HttpAnswer:
 
 
 async def test_the_failure_of_a_step_is_raised_inside_the_flow() -> None:
-    def flow() -> Flow[tuple[str, ProofKey]]:
+    def flow() -> Flow[tuple[str, str]]:
         try:
             yield ListenForCallback("/", 0, False)
         except SignInFailed as error:
-            return error.code, (yield GetKey())
-        return "", (yield GetKey())
+            return error.code, (yield InThread(lambda: "more"))
+        return "", ""
 
-    code, key = await run_flow(flow(), StepRunner(no_fetch).do)
-    assert code == PERSON
-    assert isinstance(key, ProofKey)
+    assert await run_flow(flow(), StepRunner(no_fetch).do) == (PERSON, "more")
+
+
+async def test_long_work_is_done_beside_the_event_loop() -> None:
+    def flow() -> Flow[int]:
+        thread: int = yield InThread(threading.get_ident)
+        return thread
+
+    assert await run_flow(flow(), StepRunner(no_fetch).do) != threading.get_ident()

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Final
 
 from mcphost.auth.addresses import checked_url
-from mcphost.auth.dpop import ALGORITHM, Nonces, Prover
+from mcphost.auth.dpop import ALGORITHM, Nonces, Prover, ready_key
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
     Discovery,
@@ -17,7 +17,7 @@ from mcphost.auth.flow.metadata import (
     slash_advice,
     sound_scopes,
 )
-from mcphost.auth.flow.steps import Flow, GetKey
+from mcphost.auth.flow.steps import Flow, InThread
 from mcphost.auth.flow.token_endpoint import TokenResponse
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
@@ -118,7 +118,8 @@ def find(request: SignInRequest) -> Flow[DiscoveredServer]:
     found = DiscoveredServer(request, challenge, protected, issuer, doubts)
     if not _binds(found):
         return found
-    key = yield GetKey(found.before.key if found.before else None)
+    held = found.before.key if found.before else None
+    key = yield InThread(lambda: ready_key(held))
     required = request.settings.dpop == "require" or (protected is not None and protected.wants_bound)
     return replace(found, prover=Prover(key, request.nonces, "issuer", required))
 

@@ -18,6 +18,7 @@ from mcphost.auth.flow.steps import (
     AskConsent,
     Flow,
     HttpExchange,
+    InThread,
     ListenForCallback,
     PendingAuthorization,
     StepUp,
@@ -145,7 +146,7 @@ def sign_in_identity(
     title = "Exchange the code for an ID token"
     tokens = yield from token_request(authentication(identity, provider), title, provider.token_endpoint, form, now)
     expected = Expected(identity.issuer, identity.client_id, nonce, max_age=step_up.max_age)
-    claims = read_id_token(tokens.id_token, keys, expected, now())
+    claims = yield from _checked(tokens, keys, expected, now)
     if before.subject and before.subject != claims.subject:
         was, found = show_line(before.account, 60), show_line(claims.account, 60)
         raise SignInFailed(
@@ -168,7 +169,7 @@ def renew_identity(identity: IdentitySettings, before: KeptIdentity, now: Callab
     if not tokens.id_token:
         return before.model_copy(update={"refresh_token": tokens.refresh_token or before.refresh_token})
     expected = Expected(identity.issuer, identity.client_id, subject=before.subject)
-    claims = read_id_token(tokens.id_token, keys, expected, now())
+    claims = yield from _checked(tokens, keys, expected, now)
     return _with_tokens(before, tokens, claims, identity)
 
 
@@ -209,3 +210,9 @@ def _keys(provider: IdentityProvider, issuer: str) -> Flow[Keys]:
     title = f"With which keys does {host_of(issuer)} sign?"
     answer = yield HttpExchange(title, provider.keys, "metadata", {"Accept": JSON}, home=issuer)
     return published_keys(answer, issuer)
+
+
+def _checked(tokens: TokenResponse, keys: Keys, expected: Expected, now: Callable[[], float]) -> Flow[IdTokenClaims]:
+    # The first check imports cryptography, which takes 0.2 s.
+    claims: IdTokenClaims = yield InThread(lambda: read_id_token(tokens.id_token, keys, expected, now()))
+    return claims

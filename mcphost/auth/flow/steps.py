@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import field
 from typing import Any, Final, Literal, TypeVar
 
-from mcphost.auth.dpop import ProofKey
 from mcphost.auth.ports import OAuthSettings, SignInPlan
 from mcphost.lazy_dataclass import dataclass
 
@@ -105,11 +104,13 @@ class RefuseAssertion:
 
 
 @dataclass(frozen=True, slots=True)
-class GetKey:
-    """Prepare a key for proofs, which takes time the first time. The outcome is a `ProofKey`."""
+class InThread:
+    """Do work that takes too long for the event loop, such as the first that imports cryptography.
 
-    held: ProofKey | None = None
-    """The key of an earlier sign-in; None: make a new one."""
+    The outcome is its result; it may raise SignInFailed.
+    """
+
+    work: Callable[[], Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ FlowStep = (
     HttpExchange
     | GetAssertion
     | RefuseAssertion
-    | GetKey
+    | InThread
     | GetIdentity
     | SignInIdentity
     | ListenForCallback

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mcphost.auth.dpop import ready_key
 from mcphost.auth.flow.discovered import SignInRequest
 from mcphost.auth.flow.grants import flow_of
 from mcphost.auth.flow.steps import (
@@ -19,10 +18,10 @@ from mcphost.auth.flow.steps import (
     FlowStep,
     GetAssertion,
     GetIdentity,
-    GetKey,
     HttpAnswer,
     HttpExchange,
     IdentityToken,
+    InThread,
     ListenForCallback,
     RefuseAssertion,
     SignInIdentity,
@@ -144,8 +143,8 @@ class World:
             case HttpExchange():
                 self.asked.append(step)
                 return self._answer(step)
-            case GetKey(held):
-                return ready_key(held)
+            case InThread(work):
+                return work()
             case GetAssertion(audience):
                 self.audiences.append(audience)
                 return self.assertion
