@@ -143,7 +143,9 @@ class SkillsPane(CatalogPane[CatalogSkill]):
 
     def _facts(self) -> tuple[Fact, ...]:
         entry = self.entry
-        return () if entry is None else tuple(state_facts(entry.skill, self.skills.status_of(entry)))
+        if entry is None or entry.server not in self.host.servers:  # it may have been removed
+            return ()
+        return tuple(state_facts(entry.skill, self.skills.status_of(entry)))
 
     def _show_entry(self, entry: CatalogSkill) -> None:
         self.entry = entry
