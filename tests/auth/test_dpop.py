@@ -36,7 +36,7 @@ BOUND = GRANT.model_copy(update={"token_type": "DPoP", "key": KEY})
 
 
 @pytest.mark.requirement("DPOP-01")
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.sampled_from(["GET", "POST", "DELETE"]),
     st.from_regex(r"https://[a-z]{1,9}(:[1-9][0-9]{1,3})?(/[a-z%.~-]{0,9}){0,3}(\?[a-z=&]{0,9})?", fullmatch=True),
@@ -57,9 +57,9 @@ def test_no_two_proofs_have_one_id(monkeypatch: pytest.MonkeyPatch) -> None:
 
     made: list[str] = []
     monkeypatch.setattr(jwt, "encode", lambda header, claims, key, algorithms: made.append(claims["jti"]))
-    for _ in range(100_000):
+    for _ in range(10_000):
         KEY.proof("POST", "https://h/mcp", NOW)
-    assert len(set(made)) == 100_000
+    assert len(set(made)) == 10_000
 
 
 def test_a_thumbprint_is_that_of_the_standard() -> None:
@@ -86,6 +86,7 @@ def test_a_clock_that_is_off_is_named(date: str | None, advice: str) -> None:
 
 
 @pytest.mark.requirement("DPOP-04")
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(
@@ -93,7 +94,7 @@ def test_a_clock_that_is_off_is_named(date: str | None, advice: str) -> None:
             st.sampled_from(["https://a", "https://a:443/x?y", "https://b/", "http://a"]),
             st.sampled_from(["n1", "n2", "", 'a"b', "a b", "x" * 1025, None]),
         ),
-        max_size=30,
+        max_size=12,
     )
 )
 def test_the_newest_sound_nonce_of_each_origin_and_role_counts(given: Sequence[tuple[Any, str, str | None]]) -> None:
