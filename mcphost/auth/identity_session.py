@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 from mcphost.auth.assertions import AssertionReader
 from mcphost.auth.flow.id_tokens import account_of
@@ -13,15 +12,13 @@ from mcphost.auth.flow.steps import LOGIN, Flow, GetIdentity, IdentityToken, Sig
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.jwt_claims import claims_of, why_unfit
 from mcphost.auth.ports import AssertionSource, IdentitySettings, IdentityStatus
+from mcphost.auth.shared_renewal import RENEWAL_PAUSE, SharedRenewal
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.identities import KeptIdentity, identity_item
 from mcphost.auth.storage.tokens import ItemStore
 from mcphost.errors import ConfigError, SignInFailed
 from mcphost.net.origins import host_of
 from mcphost.protocol.display import show_line
-
-PAUSE: Final = 30.0
-"""Seconds after a renewal failed in which none is tried."""
 
 
 class IdentitySession:
@@ -41,7 +38,7 @@ class IdentitySession:
         self.steps = StepRunner(Fetcher(settings.issuer, resolve).fetch)
         self._visits = asyncio.Lock()
         self._step_up = StepUp()
-        self._renewal: asyncio.Task[IdentityToken] | None = None
+        self._renewal = SharedRenewal[IdentityToken](f"renew identity {settings.name}")
         self._failed_at, self._problem = float("-inf"), ""
 
     async def kept(self, *, again: bool = False) -> KeptIdentity:
@@ -55,11 +52,7 @@ class IdentitySession:
         kept = await self.kept()
         if (token := self._present(kept)) is not None and token.token != step.rejected:
             return token
-        # Not cancelled with its caller: a refresh token in an unread response would be lost.
-        if self._renewal is None or self._renewal.done():
-            renewal = self._renewed(step.rejected)
-            self._renewal = asyncio.create_task(renewal, name=f"renew identity {self.settings.name}")
-        return await asyncio.shield(self._renewal)
+        return await self._renewal.join(lambda: self._renewed(step.rejected))
 
     async def present_token(self) -> str:
         """The token that needs no renewal; empty without one."""
@@ -148,8 +141,7 @@ class IdentitySession:
 
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""
-        if self._renewal is not None:
-            await asyncio.wait([self._renewal])
+        await self._renewal.wait_closed()
 
     async def _given(self, source: AssertionSource, rejected: str) -> IdentityToken:
         """The ID token of the configured source. Its signature is the provider's business."""
@@ -184,7 +176,7 @@ class IdentitySession:
     async def _renew(self, kept: KeptIdentity) -> KeptIdentity:
         if not kept.refresh_token or self.settings.subject == "refresh_token":
             raise self._needs_person()
-        if 0 <= self._now() - self._failed_at < PAUSE:
+        if 0 <= self._now() - self._failed_at < RENEWAL_PAUSE:
             raise SignInFailed(self._problem)
         if unread := self._store.unread(self._item):  # another mcphost may have used this refresh token
             raise SignInFailed(f"the keychain cannot be asked: {unread}")

@@ -8,7 +8,6 @@ Specification: authorization, token usage, token handling and refresh.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -24,6 +23,7 @@ from mcphost.auth.flow.steps import PERSON
 from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.identity_session import IdentitySession
 from mcphost.auth.ports import OAuthSettings, obtains_alone
+from mcphost.auth.shared_renewal import RENEWAL_PAUSE, SharedRenewal
 from mcphost.auth.step_runner import StepRunner, run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
@@ -33,9 +33,6 @@ FORGOTTEN_CLIENT: Final = ("invalid_client", "unauthorized_client")
 """The codes by which authorization servers say that they do not know a client any more."""
 
 HEADER: Final = "Authorization"
-
-RENEWAL_PAUSE: Final = 30.0
-"""Seconds after a failed renewal in which none is tried."""
 
 
 class TokenSession:
@@ -64,7 +61,7 @@ class TokenSession:
         """Why the last renewal failed; empty if it did not."""
         self._store, self._now = store, now
         self._pause = (0.0, 0.0)
-        self._renewal: asyncio.Task[TokenGrant | None] | None = None
+        self._renewal = SharedRenewal[TokenGrant | None](f"renew the token of {server}")
         self._ready_key: ProofKey | None = None
 
     async def grant(self) -> TokenGrant | None:
@@ -140,15 +137,11 @@ class TokenSession:
 
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""
-        if self._renewal is not None:
-            await asyncio.wait([self._renewal])
+        await self._renewal.wait_closed()
 
     async def _renew_once(self, old: str, challenge: str) -> TokenGrant | None:
         """Return the grant after one shared renewal; None if it failed."""
-        # Not cancelled with its caller: a refresh token in an unread response would be lost.
-        if self._renewal is None or self._renewal.done():
-            self._renewal = asyncio.create_task(self._renew(old, challenge), name=f"renew the token of {self.server}")
-        return await asyncio.shield(self._renewal)
+        return await self._renewal.join(lambda: self._renew(old, challenge))
 
     async def _renew(self, old: str, challenge: str) -> TokenGrant | None:
         try:

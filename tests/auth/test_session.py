@@ -15,8 +15,8 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 
-from mcphost.auth import session
 from mcphost.auth.ports import OAuthSettings
+from mcphost.auth.shared_renewal import RENEWAL_PAUSE
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.client.client import Client, Identity
 from mcphost.config.state import named_lock
@@ -179,7 +179,7 @@ async def test_only_a_definite_refusal_ends_a_sign_in(spoiled: str, kept: bool, 
             standing = await home.authorizer.status("web")
             assert (standing.signed_in, words in standing.problem) == (kept, True)
             home.guard.spoiled = {}
-            home.clock[0] += session.RENEWAL_PAUSE
+            home.clock[0] += RENEWAL_PAUSE
             assert await home.ask(client) == (200 if kept else 401)
             assert (await home.authorizer.status("web")).problem == ("" if kept else standing.problem)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # what few questions are about, and most calls can do without
     from mcphost.auth.ports import SignInPlan
     from mcphost.host.consent.skill_approvals import SkillApproval
     from mcphost.protocol.models.elicitation import PageAddress
-    from mcphost.protocol.models.skills import Skill, SkillFile
+    from mcphost.protocol.models.skills import Skill
     from mcphost.protocol.models.tools import Tool
 
 
@@ -123,10 +124,6 @@ class ReadOnlyTools:
     """The others, each with the reason."""
 
 
-BYTES_OF_A_TOKEN: Final = 4
-"""About as many bytes of a text are a token."""
-
-
 @dataclass(frozen=True, slots=True)
 class SkillQuestion:
     """Asks whether a skill may be loaded for a model. Nothing of its files has been read for it."""
@@ -160,13 +157,10 @@ class SkillQuestion:
     @property
     def tokens(self) -> int:
         """About what its SKILL.md costs, by the size that its server lists; 0 where that is not known."""
-        own = self.skill.file(self.skill.uri)
-        return 0 if own is None else -(-own.size // BYTES_OF_A_TOKEN)
+        from mcphost.providers.base import ASCII_PER_TOKEN  # late: few questions are about skills
 
-    @property
-    def files(self) -> Sequence[SkillFile]:
-        """The files that may be read while it is acted on."""
-        return self.skill.files
+        own = self.skill.file(self.skill.uri)
+        return 0 if own is None else ceil(own.size / ASCII_PER_TOKEN)
 
     @property
     def why_not_always(self) -> str:

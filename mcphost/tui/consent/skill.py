@@ -161,7 +161,7 @@ def _goes_to_the_model(question: SkillQuestion) -> Iterator[Fact]:
     own = skill.file(skill.uri)
     size = "of unknown size" if own is None else f"{size_text(own.size)}, about {question.tokens:,} tokens"
     yield fact("model gets", f"SKILL.md, {size}, marked as untrusted text of {server}; you see it first")
-    others = [each for each in question.files if each is not own]
+    others = [each for each in skill.files if each is not own]
     if others:
         count = "1 more file" if len(others) == 1 else f"{len(others):,} more files"
         total = size_text(sum(each.size for each in others))
