@@ -65,12 +65,14 @@ def run_login(options: Namespace) -> int:
 def run_logout(options: Namespace) -> int:
     if options.server is not None or options.identity is None:
         return sign_out(options, *select_for_sign_in(options))
-    name: str = options.identity
+    chosen, name = select_identities(options), str(options.identity)
+    unknown = () if name in chosen.config.identity else (f"your configuration has no [identity.{name}]",)
 
     async def work(host: Host) -> Outcome:
-        return Outcome(f"identity {name}: {show_line(await host.identities.sign_out(name), 1000)}\n")
+        said = show_line(await host.identities.sign_out(name), 1000)
+        return Outcome(f"identity {name}: {said}\n", remarks=unknown)
 
-    return run_audited(options, select_identities(options), None, work)
+    return run_audited(options, chosen, None, work)
 
 
 def sign_out(options: Namespace, chosen: Selection, name: str) -> int:

@@ -353,7 +353,12 @@ def test_a_sign_in_that_fails_prints_no_secret_of_its_answers(
         (("login",), "", 2, "name a SERVER, or --identity NAME"),
         (("login", "web", "--identity", "corp"), "", 2, "name a SERVER, or --identity NAME"),
         (("login", "--identity", "corp"), "", 2, "there is no [identity.corp] in your configuration"),
-        (("logout", "--identity", "gone"), "", 0, "identity gone: no one was signed in"),
+        (
+            ("logout", "--identity", "gone"),
+            "",
+            0,
+            "identity gone: no one was signed in\nmcphost: your configuration has no",
+        ),
     ],
 )
 def test_what_cannot_be_says_why(mcphost: Mcphost, words: tuple[str, ...], config: str, code: int, said: str) -> None:
