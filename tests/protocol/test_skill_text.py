@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcphost.errors import InvalidResult
@@ -167,6 +167,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.text("abcxyz-", min_size=1), VALUES, max_size=4))
 def test_json_is_read_as_itself(fields: dict[str, Any]) -> None:
     yaml = "\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()) or "{}"
