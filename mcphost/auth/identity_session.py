@@ -137,7 +137,7 @@ class IdentitySession:
 
     @property
     def renewing(self) -> bool:
-        return self._renewal is not None and not self._renewal.done()
+        return self._renewal.running
 
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""

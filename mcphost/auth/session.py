@@ -8,6 +8,7 @@ Specification: authorization, token usage, token handling and refresh.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -133,7 +134,7 @@ class TokenSession:
 
     @property
     def renewing(self) -> bool:
-        return self._renewal is not None and not self._renewal.done()
+        return self._renewal.running
 
     async def wait_closed(self) -> None:
         """Wait for the renewal under way, if any."""

@@ -19,6 +19,10 @@ class SharedRenewal(Generic[_T]):
         self._name = name
         self._task: asyncio.Task[_T] | None = None
 
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
     async def join(self, renew: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """The outcome of the renewal under way, else of a new one."""
         # Not cancelled with its caller: a refresh token in an unread response would be lost.
