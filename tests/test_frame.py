@@ -116,7 +116,7 @@ def test_the_table_of_a_server_has_a_header_and_unique_ids() -> None:
     header, _, _ = SERVER_REQUIREMENTS.read_text("utf-8").partition("\n")
     assert header.split("\t") == [field.name for field in fields(ServerRow)]
     ids = [each[0] for each in cells(SERVER_REQUIREMENTS)]
-    assert len(ids) == len({*ids}) == 758
+    assert len(ids) == len({*ids}) == 740
     assert {*ids}.isdisjoint(read_rows())
 
 

@@ -31,6 +31,8 @@ FINDING: Final = 200
 ENTRY: Final = ("uri", "frontmatter", "resources")
 """Members that the list and ``skills/get`` give alike."""
 
+HINTS: Final = ("resultType", "ttlMs", "cacheScope")
+
 
 def _declaration(seen: Sighting) -> Iterator[str]:
     extensions = as_dict(seen.capabilities.get("extensions"))
@@ -152,12 +154,22 @@ def _without_cursor(seen: Sighting) -> Iterator[str]:
         yield "it has one"
 
 
-def _hints(seen: Sighting) -> Iterator[str]:
-    got, _ = _got(seen)
-    for exchange in (*seen.pages.get(SKILLS, []), got):
-        missing = [name for name in ("ttlMs", "cacheScope") if name not in (exchange.complete or {})]
-        if missing and exchange.complete is not None:
-            yield f"that of {exchange.method} has no {' and no '.join(missing)}"
+def _list_hints(seen: Sighting) -> Iterator[str]:
+    pages = [page.complete for page in seen.pages.get(SKILLS, []) if page.complete is not None]
+    if not pages:
+        raise Unjudged(f"no answer to {SKILLS} was seen")
+    for page in pages:
+        yield from _missing_hints(page)
+
+
+def _get_hints(seen: Sighting) -> Iterator[str]:
+    exchange, _ = _got(seen)
+    yield from _missing_hints(exchange.complete or {})
+
+
+def _missing_hints(result: Mapping[str, Any]) -> Iterator[str]:
+    if missing := [name for name in HINTS if name not in result]:
+        yield f"it has no {' and no '.join(missing)}"
 
 
 # Folders
@@ -217,25 +229,31 @@ def _no_folder(seen: Sighting) -> Iterator[str]:
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    "SXSKILL-01": _declaration,
-    "SXSKILL-02": _with_resources,
-    "SXSKILL-03": _listed,
-    "SXSKILL-04": _gets,
-    "SXSKILL-05": _alike,
-    "SXSKILL-06": _without_cursor,
-    "SXSKILL-07": with_code(-32602, probe="unknown-skill"),
-    "SXSKILL-08": _with_uri,
-    "SXSKILL-09": _sound("missing-frontmatter", "missing-name", "missing-description"),
-    "SXSKILL-10": _sound("name-path-mismatch"),
-    "SXSKILL-11": _sound("malformed-name"),
-    "SXSKILL-12": _sound("missing-resources", "malformed-file"),
-    "SXSKILL-13": _sound("missing-self", "duplicate-file", "file-outside-folder", "malformed-file-uri"),
-    "SXSKILL-14": _sound("malformed-digest", "malformed-size"),
-    "SXSKILL-15": _sound("too-many-files", "too-large"),
-    "SXSKILL-16": _once,
-    "SXSKILL-17": _unique_names,
-    "SXSKILL-18": _scheme,
-    "SXSKILL-19": _sound(
+    "SSKILL-01": _listed,
+    "SSKILL-02": _of_folders(_folder),
+    "SSKILL-03": _with_resources,
+    "SSKILL-04": _with_uri,
+    "SSKILL-05": _sound("missing-frontmatter", "missing-name", "missing-description"),
+    "SSKILL-06": _scheme,
+    "SSKILL-07": _sound("name-path-mismatch"),
+    "SSKILL-08": _sound("malformed-name"),
+    "SSKILL-13": _unique_names,
+    "SSKILL-14": _sound("missing-resources", "malformed-file"),
+    "SSKILL-15": _sound("missing-self", "duplicate-file"),
+    "SSKILL-16": _sound("file-outside-folder", "malformed-file-uri"),
+    "SSKILL-17": _sound("malformed-size"),
+    "SSKILL-18": _sound("malformed-digest"),
+    "SSKILL-20": _sound("too-many-files", "too-large"),
+    "SSKILL-21": _list_hints,
+    "SSKILL-22": _get_hints,
+    "SSKILL-23": with_code(-32602, probe="unknown-skill"),
+    "SSKILL-24": _gets,
+    "SSKILL-26": _of_folders(_no_folder),
+    "SSKILL-31": _declaration,
+    "SSKILL-32": _alike,
+    "SSKILL-33": _without_cursor,
+    "SSKILL-34": _once,
+    "SSKILL-35": _sound(
         "long-description",
         "malformed-license",
         "malformed-compatibility",
@@ -243,10 +261,7 @@ RULES: Final[Mapping[str, Rule]] = {
         "malformed-allowed-tools",
         "look-alike-files",
     ),
-    "SXSKILL-20": _reserved,
-    "SXSKILL-21": _hints,
-    "SXSKILL-22": _of_folders(_folder),
-    "SXSKILL-23": _of_folders(_children),
-    "SXSKILL-24": _of_folders(_typed_folders),
-    "SXSKILL-25": _of_folders(_no_folder),
+    "SSKILL-36": _reserved,
+    "SSKILL-37": _of_folders(_children),
+    "SSKILL-38": _of_folders(_typed_folders),
 }

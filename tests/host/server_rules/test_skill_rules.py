@@ -74,7 +74,7 @@ async def test_a_sound_server_keeps_every_rule_unread(era: EraName) -> None:
     found = await judged(server, era)
     assert {each.row.id: each.seen for each in found.values() if each.outcome in ("failed", "warning")} == {}
     skipped = {each.row.id for each in found.values() if each.outcome == "skipped"}
-    assert skipped == (set() if era == "modern" else {"SXSKILL-21"})
+    assert skipped == (set() if era == "modern" else {"SSKILL-21", "SSKILL-22"})
     assert not [uri for uri in server.reads if uri.startswith("skill:")]
 
 
@@ -133,38 +133,39 @@ def forever(server: SkillServer) -> None:
 LISTING = "resources/directory/read"
 
 BROKEN: tuple[tuple[str, Change], ...] = (
-    ("SXSKILL-01", declared([])),
-    ("SXSKILL-01", declared({"directoryRead": "yes"})),
-    ("SXSKILL-03", method("skills/list", without("skills"))),
-    ("SXSKILL-04", method("skills/get", lambda result: {"skill": {**result["skill"], "uri": "skill://x/SKILL.md"}})),
-    ("SXSKILL-05", method("skills/get", lambda result: {"skill": {**result["skill"], "resources": "dynamic"}})),
-    ("SXSKILL-06", method("skills/get", lambda result: {**result, "nextCursor": "2"})),
-    ("SXSKILL-08", entry(uri="skill://tides/README.md")),
-    ("SXSKILL-08", entry(uri=None)),
-    ("SXSKILL-09", entry(frontmatter=None)),
-    ("SXSKILL-09", frontmatter(description="")),
-    ("SXSKILL-10", frontmatter(name="ebbs")),
-    ("SXSKILL-11", frontmatter(name="Tides")),
-    ("SXSKILL-12", entry(resources=None)),
-    ("SXSKILL-12", entry(resources="Dynamic")),
-    ("SXSKILL-13", file(uri="skill://tides/a.md")),
-    ("SXSKILL-13", file(uri="skill://tides-evil/SKILL.md")),
-    ("SXSKILL-14", file(digest="sha256:ABC")),
-    ("SXSKILL-14", file(size=-1)),
-    ("SXSKILL-15", file(size=(16 << 20) + 1)),
+    ("SSKILL-01", method("skills/list", without("skills"))),
+    ("SSKILL-02", method(LISTING, without("resources"))),
+    ("SSKILL-04", entry(uri="skill://tides/README.md")),
+    ("SSKILL-04", entry(uri=None)),
+    ("SSKILL-05", entry(frontmatter=None)),
+    ("SSKILL-05", frontmatter(description="")),
+    ("SSKILL-06", entry(uri="docs://tides/SKILL.md")),
+    ("SSKILL-07", frontmatter(name="ebbs")),
+    ("SSKILL-08", frontmatter(name="Tides")),
+    ("SSKILL-13", lambda server: server.shelf.edit("skill://east/tides/SKILL.md", FILES["tides/SKILL.md"])),
+    ("SSKILL-14", entry(resources=None)),
+    ("SSKILL-14", entry(resources="Dynamic")),
+    ("SSKILL-15", file(uri="skill://tides/a.md")),
+    ("SSKILL-16", file(uri="skill://tides-evil/SKILL.md")),
+    ("SSKILL-17", file(size=-1)),
+    ("SSKILL-18", file(digest="sha256:ABC")),
+    ("SSKILL-20", file(size=(16 << 20) + 1)),
+    ("SSKILL-21", forever),
+    ("SSKILL-22", forever),
+    ("SSKILL-24", method("skills/get", lambda result: {"skill": {**result["skill"], "uri": "skill://x/SKILL.md"}})),
+    ("SSKILL-26", lambda server: server.methods.update({LISTING: lambda params: {"resources": []}})),
+    ("SSKILL-31", declared([])),
+    ("SSKILL-31", declared({"directoryRead": "yes"})),
+    ("SSKILL-32", method("skills/get", lambda result: {"skill": {**result["skill"], "resources": "dynamic"}})),
+    ("SSKILL-33", method("skills/get", lambda result: {**result, "nextCursor": "2"})),
     (
-        "SXSKILL-16",
+        "SSKILL-34",
         lambda server: setattr(server, "entries", lambda: [server.shelf.entry("skill://tides/SKILL.md")] * 2),
     ),
-    ("SXSKILL-17", lambda server: server.shelf.edit("skill://east/tides/SKILL.md", FILES["tides/SKILL.md"])),
-    ("SXSKILL-18", entry(uri="docs://tides/SKILL.md")),
-    ("SXSKILL-19", frontmatter(license=5)),
-    ("SXSKILL-20", frontmatter(metadata={"io.modelcontextprotocol/x": "1"})),
-    ("SXSKILL-21", forever),
-    ("SXSKILL-22", method(LISTING, without("resources"))),
-    ("SXSKILL-23", method(LISTING, lambda result: {"resources": [{"uri": "skill://tides/a/b.md"}]})),
-    ("SXSKILL-24", method(LISTING, lambda result: {"resources": [{"uri": "skill://tides/assets"}]})),
-    ("SXSKILL-25", lambda server: server.methods.update({LISTING: lambda params: {"resources": []}})),
+    ("SSKILL-35", frontmatter(license=5)),
+    ("SSKILL-36", frontmatter(metadata={"io.modelcontextprotocol/x": "1"})),
+    ("SSKILL-37", method(LISTING, lambda result: {"resources": [{"uri": "skill://tides/a/b.md"}]})),
+    ("SSKILL-38", method(LISTING, lambda result: {"resources": [{"uri": "skill://tides/assets"}]})),
 )
 
 
