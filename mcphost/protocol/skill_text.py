@@ -185,6 +185,8 @@ class _Values:
             raise InvalidResult(f"The frontmatter of SKILL.md holds more than {VALUES:,} values.")
         if id(node) in self._open:
             raise InvalidResult("The frontmatter of SKILL.md holds itself by an alias.")
+        if len(self._open) > DEPTH:  # by aliases, within bounds where each is written
+            raise _too_deep()
         if isinstance(node.value, str):
             return self._read(node)
         self._open.add(id(node))
@@ -209,6 +211,8 @@ class _Values:
     def _read(self, node: ScalarNode) -> Any:
         try:
             value = self._scalar(node)
+            if isinstance(value, int):
+                str(value)  # raises for more digits than a number in JSON may have
             return _joined(value) if isinstance(value, str) else value
         except (ValueError, OverflowError, KeyError, AttributeError) as error:  # such as the 13th month
             raise InvalidResult(
@@ -243,8 +247,14 @@ def _parsed(yaml: str, expired: Callable[[], bool]) -> Node | None:
             f"The frontmatter of SKILL.md is not valid YAML{place}: {problem[:SHOWN_CHARACTERS]}."
         ) from None
     except RecursionError:
-        raise InvalidResult(f"The frontmatter of SKILL.md is nested deeper than {DEPTH} levels.") from None
+        raise _too_deep() from None
+    except (ValueError, OverflowError):  # the library does not expect an escape beyond Unicode
+        raise InvalidResult("The frontmatter of SKILL.md has an escape that stands for no character.") from None
     return root
+
+
+def _too_deep() -> InvalidResult:
+    return InvalidResult(f"The frontmatter of SKILL.md is nested deeper than {DEPTH} levels.")
 
 
 @cache
@@ -275,7 +285,7 @@ def _loader() -> Callable[[str, Callable[[], bool]], Any]:
                 raise InvalidResult(f"The frontmatter of SKILL.md has the tag {event.tag[:80]!r}; none is read.")
             self._depth += 1
             if self._depth > DEPTH:
-                raise InvalidResult(f"The frontmatter of SKILL.md is nested deeper than {DEPTH} levels.")
+                raise _too_deep()
             node = super().compose_node(parent, index)
             self._depth -= 1
             return node

@@ -172,3 +172,29 @@ VALUES = st.recursive(
 def test_json_is_read_as_itself(fields: dict[str, Any]) -> None:
     yaml = "\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items()) or "{}"
     assert differences(fields, yaml) == ()
+
+
+@pytest.mark.hostile("SK12")
+@pytest.mark.parametrize("value", ["0x" + "f" * 6000, "0o" + "7" * 6000])
+def test_a_number_longer_than_any_in_json_is_refused(value: str) -> None:
+    with pytest.raises(InvalidResult, match="which cannot be read"):
+        differences({"x": 1}, f"x: {value}")
+
+
+def test_a_longer_number_of_the_older_reading_counts_as_a_difference() -> None:
+    assert [each.field for each in differences({"x": 1}, f"x: 1{':59' * 4000}")] == ["x"]
+
+
+@pytest.mark.hostile("SK12")
+def test_levels_that_aliases_add_up_are_refused() -> None:
+    levels = [f"k0: &a0 {'[' * 60}1{']' * 60}"]
+    levels += [f"k{each}: &a{each} {'[' * 60}*a{each - 1}{']' * 60}" for each in range(1, 30)]
+    with pytest.raises(InvalidResult, match="nested deeper than 64 levels"):
+        differences({}, "\n".join(levels))
+
+
+@pytest.mark.hostile("SK12")
+@pytest.mark.parametrize("escape", ["\\U00110000", "\\UFFFFFFFF"])
+def test_an_escape_beyond_unicode_is_refused(escape: str) -> None:
+    with pytest.raises(InvalidResult, match="stands for no character"):
+        differences({}, f'x: "{escape}"')
