@@ -115,8 +115,9 @@ def resolve(root: SkillUri, path: str) -> SkillUri:
 
     ``./`` at the start is dropped; a path that leads out of the folder is refused, also where it would come back.
     """
+    here = path.startswith("./")  # what follows is a path even where it looks like a scheme
     path = path.removeprefix("./")
-    if path.startswith("/") or _URI.match(path) or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+    if path.startswith("/") or (not here and re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path)):
         raise InvalidResult("is not a path within the skill's folder")
     return read_skill_uri(root.folder_text + path.replace(" ", "%20"))
 

@@ -80,7 +80,7 @@ class ActingSkill:
 
     def lists(self, path: str) -> bool:
         """True if its entry has this file, by its path in the folder or its URI."""
-        if self.skill.file(path) is not None:
+        if self.skill.file(path) is not None or self.skill.file_at(path) is not None:
             return True
         try:
             found = None if self.skill.address is None else resolve(self.skill.address, path)

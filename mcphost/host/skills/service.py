@@ -322,7 +322,8 @@ class SkillService:
     def _named(self, skill: Skill, path: str) -> tuple[str, SkillFile | None]:
         """The URI of a file of a skill, and its entry. Raises SkillRefused for a path that the entry lacks."""
         try:
-            uri = path if skill.file(path) is not None else resolve(read_skill_uri(skill.uri), path).text
+            listed = skill.file(path) or skill.file_at(path)
+            uri = resolve(read_skill_uri(skill.uri), path).text if listed is None else listed.uri
         except InvalidResult as error:
             words = f"The path {show_name(path)} {error}; nothing was read."
             raise SkillRefused("unlisted-file", words) from None

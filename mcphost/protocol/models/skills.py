@@ -27,6 +27,9 @@ FILES: Final = 512
 SKILL_BYTES: Final = 16 << 20
 """Bytes of all files of one skill; hosts must take as many."""
 
+MOST_BYTES: Final = (1 << 53) - 1
+"""The largest size that all readers of JSON take for the same number."""
+
 FRONTMATTER_CHARACTERS: Final = 64 << 10
 FRONTMATTER_DEPTH: Final = 64
 
@@ -103,7 +106,7 @@ class Skill(Wire):
     @property
     def key(self) -> str:
         """The URI in its normal form, equal for all spellings; as it came where it has none."""
-        return normal_uri(self.uri)
+        return self.uri if self.address is None else self.address.text
 
     @cached_property
     def address(self) -> SkillUri | None:
@@ -151,6 +154,10 @@ class Skill(Wire):
         except InvalidResult:
             return None
 
+    def file_at(self, path: str) -> SkillFile | None:
+        """The file of this path in the folder, as `path_of` writes it, also where it could be taken for a URI."""
+        return next((each for each in self.files if self.path_of(each.uri) == path), None)
+
     def path_of(self, uri: str) -> str:
         """The path of a file within the skill's folder; the URI itself where it is outside."""
         try:
@@ -187,7 +194,10 @@ class Skill(Wire):
             return
         yield from self._faults_of_name(given)
         yield from _faults_of_fields(given)
-        if _deeper(given, FRONTMATTER_DEPTH):
+        if _longer(given, FRONTMATTER_CHARACTERS):
+            most = f"{FRONTMATTER_CHARACTERS:,}"
+            yield SkillFinding("long-frontmatter", f"Its frontmatter has more than {most} characters.")
+        elif _deeper(given, FRONTMATTER_DEPTH):
             yield SkillFinding("deep-frontmatter", f"Its frontmatter is nested deeper than {FRONTMATTER_DEPTH} levels.")
         elif len(canonical(given)) > FRONTMATTER_CHARACTERS:
             most = f"{FRONTMATTER_CHARACTERS:,}"
@@ -271,8 +281,9 @@ def _read_file(item: object) -> SkillFile | SkillFinding:
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         rule = "it must be sha256: and 64 small hexadecimal digits"
         return SkillFinding("malformed-digest", f"The digest of {_quoted(uri)} is {_shown(digest)}; {rule}.")
-    if type(size) is not int or size < 0:
-        return SkillFinding("malformed-size", f"The size of {_quoted(uri)} is {_shown(size)}, and no number of bytes.")
+    if type(size) is not int or not 0 <= size <= MOST_BYTES:
+        rule = f"it must be a number of bytes, at most {MOST_BYTES:,}"
+        return SkillFinding("malformed-size", f"The size of {_quoted(uri)} is {_shown(size)}; {rule}.")
     return SkillFile(uri, digest, size)
 
 
@@ -314,6 +325,25 @@ def _deeper(value: object, levels: int) -> bool:
         return levels == 0 or any(_deeper(each, levels - 1) for each in value.values())
     if isinstance(value, list):
         return levels == 0 or any(_deeper(each, levels - 1) for each in value)
+    return False
+
+
+def _longer(value: object, most: int) -> bool:
+    """True if a value certainly has more characters; it stops counting there, whatever the whole is long."""
+    left, waiting = most, [iter([value])]
+    while waiting:
+        for each in waiting[-1]:
+            left -= len(each) if isinstance(each, str) else 1
+            if left < 0:
+                return True
+            if isinstance(each, dict):
+                waiting += [iter(each), iter(each.values())]
+                break
+            if isinstance(each, list):
+                waiting.append(iter(each))
+                break
+        else:
+            waiting.pop()
     return False
 
 

@@ -81,6 +81,15 @@ async def test_a_window_reads_the_files_of_its_entry_alone() -> None:
         assert sum(running.reads.values()) == 3
 
 
+async def test_a_file_whose_name_looks_like_a_scheme_is_read_by_its_path() -> None:
+    server = SkillServer()
+    server.shelf.edit(f"{SCHEME}tides/a:b.md", b"x")
+    async with Skilled(server, answers=(ONCE,)) as running:
+        window = (await running.skills.load("a", "tides")).window
+        for path in ("a:b.md", "./a:b.md"):
+            assert (await window.read(path, origin="model")).text == "x"
+
+
 @pytest.mark.requirement("SKILL-10")
 async def test_reading_a_skill_approves_and_activates_nothing() -> None:
     async with Skilled(SkillServer()) as running:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import InvalidResult
+from mcphost.protocol.models import skills
 from mcphost.protocol.models.skills import Skill
 
 DIGEST = f"sha256:{'0' * 64}"
@@ -63,6 +64,8 @@ def test_resources_of_another_shape_refuse_the_skill(resources: object) -> None:
         ({"size": 1.5}, "malformed-size"),
         ({"size": True}, "malformed-size"),
         ({"size": 1e18}, "malformed-size"),
+        ({"size": 1 << 53}, "malformed-size"),
+        ({"size": 9 * 10**4299}, "malformed-size"),
         ({"size": None}, "malformed-size"),
         ({"size": "1"}, "malformed-size"),
         ({"digest": f"sha256:{'A' * 64}"}, "malformed-digest"),
@@ -183,3 +186,17 @@ def test_what_has_no_uri_is_not_an_entry(value: object) -> None:
 
 def test_one_skill_has_one_key_however_it_is_spelled() -> None:
     assert entry().key == entry(uri="SKILL://git/%53KILL.md").key == "skill://git/SKILL.md"
+
+
+@pytest.mark.hostile("SK09")
+@pytest.mark.parametrize("value", [["x"] * 300_000, "x" * 5_000_000, {"a" * 70_000: 1}])
+def test_a_huge_frontmatter_is_not_written_out(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skills, "canonical", lambda given: pytest.fail("written"))
+    frontmatter = {"name": "git", "description": "Uses git.", "z": value}
+    assert codes(entry(frontmatter=frontmatter)) == ["long-frontmatter"]
+
+
+def test_a_file_is_found_by_a_path_that_looks_like_a_uri() -> None:
+    skill = entry(file("skill://git/a:b.md"))
+    assert skill.file("a:b.md") is None
+    assert skill.file_at("a:b.md") is skill.files[1]
