@@ -119,7 +119,10 @@ class ChatContext:
         connection = self.servers.get(server)
         if connection is None or not connection.ready:
             return f"The server {show_line(server, 60)} is not connected."
-        if not asked and not self.skills.status(server, skill).approval.remembered:
+        answer = self.skills.unasked(server, skill)
+        if answer is not None and not answer.allow:  # since the user was asked, or in another run
+            return f"It must not be used: {answer.reason}."
+        if answer is None and not asked:
             return f"You allowed it in another run. {again}"
         return ""
 

@@ -64,6 +64,10 @@ class SkillConsent:
             raise Declined(f"{words}{f': {answer.reason}' if answer.reason else ''}", by=answer.by, rule=reason)
         return answer
 
+    def unasked(self, server: str, identity: str, skill: Skill) -> Answer | None:
+        """The answer that holds without asking the user; None where the user is asked."""
+        return self._by_policy(server, identity, skill, self.status_of(server, identity, skill))[0]
+
     def remember(self, server: str, identity: str, skill: Skill, answer: Answer) -> None:
         """Keep the user's answer, now that the skill is verified."""
         if answer.by != "user":

@@ -17,7 +17,7 @@ from mcphost.host.agents.facts import AgentFacts, claim_of
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.instances import Holder
 from mcphost.host.connections.state import ServerState
-from mcphost.host.consent.locked_tools import unlocked, unlocked_skill
+from mcphost.host.consent.locked_tools import unlocked
 from mcphost.host.consent.skill_approvals import SkillState
 from mcphost.host.endpoint.calls import AskedCall, CallContext, EndpointCalls, unknown_tool
 from mcphost.host.endpoint.context import EndpointContext, EndpointOptions
@@ -431,8 +431,11 @@ class EndpointSession(ServedContent):
             return None
         connection = self._context.servers.get(entry)
         identity = connection.config.identity if connection else ""
-        if why := show_line(skill.refusal, REASON) or unlocked_skill(self._context.config(), entry, identity, skill):
+        if why := show_line(skill.refusal, REASON):
             return why
+        answer = self._context.consent.skills.unasked(entry, identity, skill)
+        if answer is not None and not answer.allow:
+            return answer.reason
         if self._context.config().serve.drift != "hold":
             return ""
         approval = self._context.consent.skills.status_of(entry, identity, skill)

@@ -57,6 +57,7 @@ from mcphost.providers.base import estimate_tokens
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcphost.host.consent.questions import Answer
     from mcphost.protocol.models.resources import Resource
 
 TEXTS: Final = 64
@@ -167,6 +168,10 @@ class SkillService:
         elif approval.lapsed:
             words = "new: your approval is too old"
         return SkillStatus(approval.state, words, approval)
+
+    def unasked(self, server: str, skill: Skill) -> Answer | None:
+        """The answer that rules and approvals give about a skill now; None where the user is asked."""
+        return self._consent.unasked(server, self._servers[server].config.identity, skill)
 
     def file_status(self, server: str, skill: Skill, file: SkillFile) -> FileStatus:
         """The status of a file in this run."""

@@ -236,6 +236,22 @@ async def test_a_resumed_skill_needs_an_approval_that_covers_its_entry(
     assert (is_error, "4.2" in words) == (bool(problem), not problem)
 
 
+@pytest.mark.parametrize(
+    ("rules", "problem"),
+    [
+        ({"deny": ["charts:tides"]}, "It must not be used: policy.deny has 'charts:tides'."),
+        ({"ask": ["charts:tides"]}, "You allowed it in another run."),
+    ],
+)
+async def test_rules_count_for_a_resumed_skill(tmp_path: Path, rules: dict[str, Any], problem: str) -> None:
+    kept: dict[str, Any] = {"store": FileStore(tmp_path), "chats_path": tmp_path / "chats"}
+    async with charts(tmp_path, text("Ready."), person=Person(ALWAYS), **kept) as host:
+        await act(host)
+    async with charts(tmp_path, **kept, policy=rules) as host:
+        (skill,) = (await host.chats.resume("last")).skills
+    assert skill.problem.partition(" /skill")[0] == problem
+
+
 async def test_a_skill_whose_entry_changed_is_read_no_further(tmp_path: Path) -> None:
     async with charts(tmp_path, text("Ready."), uses(use(READ_FILE, path="references/table.csv"))) as host:
         await act(host)

@@ -199,6 +199,13 @@ async def test_an_agent_gets_only_skills_as_locked() -> None:
         assert [each["uri"] for each in await listed(agent)] == [uri for uri in everything if uri != TIDES]
 
 
+async def test_an_agent_gets_no_skill_that_a_rule_denies() -> None:
+    async with rig({"rock": SkillContent()}, policy={"deny": ["rock:tides"]}) as running:
+        agent = await running.agent()
+        assert TIDES not in [each["uri"] for each in await listed(agent)]
+        assert "policy.deny has 'rock:tides'" in (await agent.error("skills/get", {"uri": TIDES}))["message"]
+
+
 async def test_a_skill_that_changed_since_it_was_allowed_can_be_held() -> None:
     content = SkillContent()
     async with rig({"rock": content}, serve={"drift": "hold"}) as running:
