@@ -39,6 +39,7 @@ from mcphost.auth.flow.steps import (
 )
 from mcphost.auth.flow.token_endpoint import TokenResponse, read_token, token_document
 from mcphost.auth.flow.token_request import token_request
+from mcphost.auth.masking import quoted, secrets_of
 from mcphost.auth.ports import ClientOrigin, IdentitySettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
@@ -280,7 +281,8 @@ def _read_assertion(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> To
         raise FreshSignInNeeded(error, _step_up(answer)) from None
     kind = document.get("issued_token_type")
     if kind != ID_JAG:
-        named = f"of type {show_line(kind, 80)}" if isinstance(kind, str) else "without a type"
+        shown = quoted(kind, 80, secrets_of(fetch, document)) if isinstance(kind, str) else ""
+        named = f"of type {shown}" if shown else "without a type"
         raise SignInFailed(f"{what} holds no assertion for another authorization server, but a token {named}")
     if not (assertion := read_token(document.get("access_token"))):
         raise SignInFailed(f"{what} holds no assertion, or one that no header may carry")

@@ -198,6 +198,11 @@ def test_another_token_is_no_assertion(more: dict[str, Any], words: str) -> None
     assert words in str(failure(world(places={TOKEN: assertion_answer(**more)})))
 
 
+def test_a_type_that_repeats_the_proof_is_not_shown() -> None:
+    signing_in = world(places={TOKEN: lambda fetch: assertion_answer(issued_token_type=fetch.body["subject_token"])})
+    assert "but a token of type …" in str(failure(signing_in))
+
+
 @pytest.mark.requirement("EMA-07")
 @pytest.mark.parametrize("code", ["access_denied", "unauthorized_client", "invalid_target", "invalid_scope"])
 def test_a_policy_that_says_no_ends_it(code: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.auth.flow.steps import HttpAnswer, Unreachable
-from mcphost.auth.flow.workload import why_unfit
+from mcphost.auth.jwt_claims import why_unfit
 from mcphost.auth.ports import AssertionSource, OAuthSettings
 from mcphost.errors import SignInFailed
 from tests.auth.flow.flows import (
