@@ -252,4 +252,4 @@ def _digest(jwt: str) -> bytes:
 
 
 async def _keep_no_record(record: Mapping[str, Any]) -> None:
-    """There is no audit log."""
+    """For runs without an audit log."""

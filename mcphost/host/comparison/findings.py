@@ -5,7 +5,7 @@
 | a tool, prompt, resource, template or skill is gone | breaking |
 | a new tool | review: it is new power |
 | a new skill, and new, gone or other files or frontmatter of one | review: it is text for models |
-| a skill gives no digests of its files any more / gives them now | breaking / note |
+| a skill no longer gives the digests of its files / gives them now | breaking / note |
 | a new prompt, resource or template | note: a person chooses it |
 | arguments and results | see `mcphost.host.comparison.schema_changes` |
 | a claim of safety is gone (read-only, not destructive, idempotent, closed-world) | breaking |

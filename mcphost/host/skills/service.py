@@ -413,7 +413,7 @@ class SkillService:
         if connection is None:
             return f"The server {server} was removed."
         if connection.config.identity != identity:
-            return f"{server} is another program or address by now: approve the skill again."
+            return f"{server} is now another program or address: approve the skill again."
         now = self._catalog.skill(server, skill.uri) if connection.ready else None
         if now is not None and not _same_files(now, skill):
             return f"The skill {show_name(skill.label, 80)} changed at its server: approve it again."
@@ -425,7 +425,7 @@ class SkillService:
             raise SkillRefused("changed", f"The skill {name} changed at its server, and is refused. {now.refusal}")
         old, new = (ApprovedSkill.of(server, "", each, datetime.now().astimezone()) for each in (before, now))
         found = skill_differences(old, new)
-        words = found.words or "its server vouches for no file any more"
+        words = found.words or "its server no longer vouches for any file"
         raise SkillRefused(
             "changed", f"The skill {name} changed at its server ({words}): approve it again.", found.files
         )
