@@ -33,6 +33,7 @@ from mcphost.host.traffic.spool import mask_of
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, show_name, size_text
 from mcphost.protocol.models.tools import Tool
+from mcphost.protocol.skill_uris import SKILL_FILE
 from mcphost.redaction import safe_command
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ async def take_back(server: str, tool: str, agent: str | None, when: Mapping[str
         (each, identity)
         for each, identity in saved.grants()
         if each.server == server
-        and tool in (each.tool, each.skill)
+        and (tool in (each.tool, each.skill) or each.skill.endswith(f"/{tool}/{SKILL_FILE}"))
         and (agent is None or (each.gate is not None and each.gate.agent == agent))
         and (not when or each.when == when)
     ]

@@ -171,8 +171,9 @@ SKILL = {
 
 
 @pytest.mark.requirement("SKILL-12")
+@pytest.mark.parametrize("named", [MAIN, "pdf"])
 async def test_a_skill_is_allowed_listed_and_taken_back(
-    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: str
 ) -> None:
     answer(monkeypatch, True)
     config = Config.model_validate({})
@@ -185,7 +186,7 @@ async def test_a_skill_is_allowed_listed_and_taken_back(
         "server": "docs", "skill": MAIN, "files": 1, "runs": SHOWN,
     }  # fmt: skip
     assert f"docs:{MAIN}" in (await allow.list_approvals("docs", None, as_json=False)).text
-    assert "asked again" in (await allow.take_back("docs", MAIN, None, {}, config)).text
+    assert "asked again" in (await allow.take_back("docs", named, None, {}, config)).text
     assert (await allow.list_approvals("", None, as_json=True)).text == ""
 
 
