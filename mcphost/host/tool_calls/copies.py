@@ -175,11 +175,12 @@ def curl(
     version: str,
     session: bool = False,
     signed: bool = False,
+    bound: bool = False,
 ) -> CallCopy:
     """A command that sends the request over Streamable HTTP.
 
     ``headers`` are those that the revision demands of the request; ``session``: the server has sessions; ``signed``:
-    mcphost signed in to it.
+    mcphost signed in to it; ``bound``: by a token that counts only with a proof, which each request needs of its own.
     """
     secrets = _Variables(mask)
     sent = {**HEADERS, "MCP-Protocol-Version": version, **headers}
@@ -188,7 +189,9 @@ def curl(
         sent[SESSION_HEADER] = secrets.put(SESSION_HEADER, SESSION_HEADER)
     sent |= dict(_own_headers(config, secrets))
     if signed and config.signs_in:
-        sent["Authorization"] = f"Bearer {secrets.put('TOKEN', 'TOKEN')}"
+        sent["Authorization"] = f"{'DPoP' if bound else 'Bearer'} {secrets.put('TOKEN', 'TOKEN')}"
+        if bound:
+            sent["DPoP"] = secrets.put("PROOF", "PROOF")
     lines = [f"curl -N {secrets.quoted(secrets.hide_parts(config.url or '', 'SECRET'))}"]
     lines += [f"  -H {secrets.quoted(f'{name}: {value}')}" for name, value in sent.items()]
     lines += [f"  --data-raw {secrets.quoted(_body(request, secrets))}"]
@@ -264,8 +267,8 @@ class CallCopies:
         if config.transport == "sse" or version == SSE_ONLY:
             raise NotDone("HTTP+SSE needs an open stream beside each request")
         sent = self._newest_headers(server)
-        session, signed = SESSION_HEADER.lower() in sent, "authorization" in sent
-        return curl(config, request, headers, self._mask, version=version, session=session, signed=signed)
+        session, signed, bound = (name in sent for name in (SESSION_HEADER.lower(), "authorization", "dpop"))
+        return curl(config, request, headers, self._mask, version=version, session=session, signed=signed, bound=bound)
 
     def _newest_headers(self, server: str) -> frozenset[str]:
         """The names of the headers of the last HTTP request to the server, in lower case."""

@@ -165,6 +165,13 @@ def test_a_header_that_repeats_a_secret_argument_is_a_variable() -> None:
     assert '"$TOKEN"' in copy.text
 
 
+def test_curl_with_a_bound_token_asks_for_a_proof() -> None:
+    server = ServerConfig(url="https://example.com/mcp")
+    copy = curl(server, Request(1, "tools/call", {}), {}, mask, version="2026-07-28", signed=True, bound=True)
+    assert "-H 'Authorization: DPoP '\"$TOKEN\"" in copy.text
+    assert "-H 'DPoP: '\"$PROOF\"" in copy.text
+
+
 @pytest.mark.parametrize(
     ("claims", "arguments", "entry"),
     [
