@@ -191,10 +191,11 @@ def _hosts(names: KnownNames, line: _Line) -> Iterator[Candidate]:
 
 
 def _allowable(names: KnownNames, line: _Line) -> Iterator[Candidate]:
-    """The tools whose calls were declined, then those of configured servers."""
+    """The tools whose calls were declined, then those of configured servers, and their skills."""
     declined = names.tools_in("declined", "declined")
     yield from ((name, "declined") for name in declined)
     yield from ((name, "") for name, _ in _tools_of_all(names, line) if name not in declined)
+    yield from ((name, "skill") for name, _ in _skills_of_all(names, line))
     yield from ((name, "allowed") for name in names.tools_in("approvals", "approval") if name not in declined)
 
 
