@@ -111,7 +111,8 @@ def checked_text(skill: Skill, data: bytes) -> str:
     if found:
         named = ", ".join(show_name(each.field, 60) for each in found[:FIELDS_NAMED])
         more = f" and {len(found) - FIELDS_NAMED} more" if len(found) > FIELDS_NAMED else ""
-        words = f"The frontmatter of SKILL.md is not the one of its entry: {named}{more} differ."
+        verb = "differs" if len(found) == 1 else "differ"
+        words = f"The frontmatter of SKILL.md is not the one of its entry: {named}{more} {verb}."
         raise SkillRefused("frontmatter-mismatch", f"{words} The skill is not loaded.", found)
     return text
 
