@@ -124,7 +124,7 @@ async def test_a_frontmatter_that_lies_ends_the_loading(kind: str, fields: list[
     async with Skilled(spoiled("lying-frontmatter", kind), answers=(ALWAYS,)) as running:
         refusal = await refused(running.skills.load("a", kind))
         assert (refusal.finding, [each.field for each in refusal.differences]) == ("frontmatter-mismatch", fields)
-        assert f" {fields[0]} differs." in str(refusal)
+        assert f'"{fields[0]}" differs.' in str(refusal)
         assert running.allowed == []
 
 
