@@ -92,6 +92,10 @@ class SignInRequested(Message):
     server: str
 
 
+class IdentitiesRequested(Message):
+    """The user asked for the list of identities."""
+
+
 @dataclass
 class MuteToggled(Message):
     """The user muted this server until mcphost exits, or unmuted it."""

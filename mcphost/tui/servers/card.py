@@ -33,7 +33,14 @@ from mcphost.protocol.models.initialization import Implementation
 from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
-from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequested, RootsRequested, SignInRequested
+from mcphost.tui.kit.messages import (
+    BudgetRequested,
+    IdentitiesRequested,
+    MuteToggled,
+    RelistRequested,
+    RootsRequested,
+    SignInRequested,
+)
 from mcphost.tui.roots.facts import folder_words, last_request_words
 from mcphost.tui.sampling.request_facts import has_budget, usage_words
 from mcphost.tui.servers.sharing import sharing_facts
@@ -203,6 +210,7 @@ class ServerCard(ScrolledColumn):
         Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="List its tasks: calls that it answers later"),
         Binding("S", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or show the sign-in"),
         Binding("S", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
+        Binding("D", "identities", "identities", id="card.identities", tooltip="List the identities that sign in"),
         Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
         Binding("f", "folders", "roots", id="card.folders", tooltip="Choose its roots: the folders it may use"),
         Binding("M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or unmute it"),
@@ -301,6 +309,8 @@ class ServerCard(ScrolledColumn):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("sign_in", "sign_out"):
             return action == self._shown[1]
+        if action == "identities":
+            return self._connection is not None and self._connection.config.oauth.grant == "enterprise"
         if action == "budget":
             return self._budget
         if action == "lock":
@@ -371,6 +381,9 @@ class ServerCard(ScrolledColumn):
     def action_sign_out(self) -> None:
         """Ask the user, then sign out."""
         self.post_message(self.SignOutRequested(self._shown[0]))
+
+    def action_identities(self) -> None:
+        self.post_message(IdentitiesRequested())
 
     def action_eras(self) -> None:
         self.post_message(self.ErasRequested(self._shown[0]))

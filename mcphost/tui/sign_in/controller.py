@@ -20,7 +20,7 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.kit.messages import SignInRequested
+from mcphost.tui.kit.messages import IdentitiesRequested, SignInRequested
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.sign_in.status import SignInStatusCache
@@ -71,6 +71,9 @@ class SignInController:
             self.sign_in(event.server)
         else:
             self.sign_in_identity(identity)
+
+    def on_identities_requested(self, _: IdentitiesRequested) -> None:
+        self.show_identities()
 
     def on_server_card_sign_out_requested(self, event: ServerCard.SignOutRequested) -> None:
         self.sign_out(event.server)

@@ -20,7 +20,7 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.kit.answers import naming
 from mcphost.tui.kit.facts_table import FactsTable
-from mcphost.tui.kit.messages import SignInRequested
+from mcphost.tui.kit.messages import IdentitiesRequested, SignInRequested
 from mcphost.tui.kit.modal_screen import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
@@ -66,6 +66,7 @@ class SignInScreen(QuestionDialog):
         Binding("s", "copy_ssh", "copy ssh line", id="sign-in.ssh", tooltip="Copy the line to run at the browser"),
         Binding("x", "cancel", "cancel", id="sign-in.cancel", tooltip="Stop this sign-in; nothing of it is kept"),
         Binding("r", "again", "try again", id="sign-in.again", tooltip="Begin another attempt"),
+        Binding("D", "identities", "identities", id="sign-in.identities", tooltip="List the identities"),
         Binding(
             "escape",
             "back",
@@ -205,6 +206,8 @@ class SignInScreen(QuestionDialog):
             return False
         if action == "edit":
             return self.waiting is not None and isinstance(self._panel, AgreePanel) and bool(self._panel.plan.scopes)
+        if action == "identities":
+            return bool(self.sign_in.status is not None and self.sign_in.status.identity)
         return acts_in(action, self.sign_in.state)
 
     @on(AgreePanel.Chosen)
@@ -281,6 +284,11 @@ class SignInScreen(QuestionDialog):
         """Close, and start another attempt."""
         self.dismiss(None)
         self.app.post_message(SignInRequested(self.sign_in.server))
+
+    def action_identities(self) -> None:
+        """Close, and list the identities."""
+        self.dismiss(None)
+        self.app.post_message(IdentitiesRequested())
 
     def on_paste(self, event: events.Paste) -> None:
         """Put text that is pasted during the visit into the field."""

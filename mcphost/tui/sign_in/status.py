@@ -116,7 +116,7 @@ def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
     issuer, resource = host_in(status.issuer), show(status.resource, limit=500)
     yield fact("issuer", f"{issuer.both}, for {resource}" if resource else issuer.both)
     if status.identity:
-        yield fact("identity", f"{show_line(status.identity, 60)} · ctrl+p, Identities lists its servers")
+        yield fact("identity", f"{show_line(status.identity, 60)} · D lists its servers")
     yield fact("granted", _listed(status.scopes) or "the authorization server names no scopes")
     yield from _differences(status)
     yield fact("expires", _lasting(status, now), "$text-warning" if _over(status, now) else "")

@@ -20,7 +20,7 @@ from mcphost.auth.ports import (
     SignInUser,
 )
 from mcphost.composition import dependencies, values_for
-from mcphost.config import Config, ServerConfig
+from mcphost.config import Config
 from mcphost.errors import McphostError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.host import Host
@@ -183,11 +183,20 @@ class Opener:
 
 @asynccontextmanager
 async def signing(
-    port: ScriptedPort, opener: Opener | None = None, *, size: tuple[int, int] = (80, 24), guard: float = 0.0
+    port: ScriptedPort,
+    opener: Opener | None = None,
+    *,
+    size: tuple[int, int] = (80, 24),
+    guard: float = 0.0,
+    enterprise: bool = False,
 ) -> AsyncIterator[Stage]:
     """Run the app on a server, ``linear``, whose sign-in ``port`` plays."""
     with Web(Closed()) as web:
-        config, approver = Config(servers={"linear": ServerConfig(url=web.url)}), ScreenApprover()
+        oauth = {"grant": "enterprise", "identity": "corp", "client_id": "mcphost-linear"} if enterprise else {}
+        identity = {"corp": {"issuer": "https://idp.example", "client_id": "mcphost"}} if enterprise else {}
+        linear = {"url": web.url, "oauth": oauth}
+        config = Config.model_validate({"servers": {"linear": linear}, "identity": identity})
+        approver = ScreenApprover()
         folder = Path.cwd() / "state"
         folder.mkdir(exist_ok=True)
 

@@ -14,6 +14,7 @@ from mcphost.host.sign_in.service import SignInState
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.sign_in.identities import IdentitiesScreen
 from mcphost.tui.sign_in.screen import SignInScreen
 from mcphost.tui.sign_in.visit import link_content
 from tests.tui.sign_in.sign_ins import (
@@ -335,6 +336,22 @@ async def test_at_its_end_it_says_what_was_granted_and_where_that_is_kept(end: o
         await stage.until(lambda _: "issuer        auth.linear.example" in stage.app.main.card.text)
 
 
+async def test_d_lists_the_identities_from_the_end_and_from_the_card() -> None:
+    async with signing(ScriptedPort(link=None, end=standing(identity="corp")), enterprise=True) as stage:
+        await question_stage(stage)
+        await stage.press("D")
+        assert isinstance(stage.app.screen, SignInScreen)
+        await stage.press("y")
+        await stage.shows("corp · D lists its servers")
+        await listens(stage)
+        await stage.press("D")
+        await stage.at(IdentitiesScreen)
+        await stage.press("escape")
+        await stage.gone()
+        await stage.press("c", "D")
+        await stage.at(IdentitiesScreen)
+
+
 REFUSED = replace(TOKEN, status=400, response_body='{\n  "error": "invalid_client"\n}')
 SILENT = SignInExchange(
     "Who protects this server?", "GET", "https://mcp.linear.example/x", problem="refused\x1b[2J", seconds=1
@@ -445,6 +462,7 @@ async def test_s_signs_out_and_f_forgets_a_server_after_asking() -> None:
         await stage.press("y")
         await stage.shows("Forgotten about “linear”: signed out")
         assert port.signed_out == ["linear"]
+        assert not stage.app.main.card.check_action("identities", ())
         names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
         assert {"Sign in to “linear”", "Forget everything about “linear”"} <= names
 
