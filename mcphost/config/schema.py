@@ -26,6 +26,7 @@ from mcphost.config.servers import (
     CLIENT_KEYS,
     PROGRAM_KEYS,
     PROTOCOL_HEADERS,
+    USERS_GRANTS,
     WORKLOAD_KEYS,
     AssertionConfig,
     OAuthConfig,
@@ -160,6 +161,10 @@ _RULES: Final[Mapping[type[BaseModel], dict[str, Any]]] = {
                     then={"required": ["issuer", "assertion"], "properties": _none_of(CLIENT_KEYS)},
                 ),
                 "else": {"properties": _none_of(WORKLOAD_KEYS)},
+            },
+            {
+                "if": {"required": ["token_endpoint"]},
+                "then": {"required": ["grant"], "properties": {"grant": {"enum": list(USERS_GRANTS)}}},
             },
             _where("registration", "static", then={"required": ["client_id"]}),
             _where("registration", "cimd", then={"required": ["client_metadata_url"]}),

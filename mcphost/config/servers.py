@@ -106,7 +106,8 @@ class OAuthConfig(ConfigTable):
     audience: Filled = "issuer"
     """The audience that the JWT is asked for: ``issuer``, ``token_endpoint``, or the audience itself."""
     token_endpoint: Url | None = None
-    """The address that gets the JWT where it is on another origin than the issuer; compared as text."""
+    """The address that gets the JWT, or the assertion of the identity provider, where it is on another origin than the
+    issuer; compared as text."""
     dpop: Literal["auto", "require", "off"] = "auto"
     """Bind tokens to a key of this machine: if both sides show that they can, always, or never."""
     without_pkce_metadata: bool = False
@@ -133,6 +134,8 @@ class OAuthConfig(ConfigTable):
         for key in CLIENT_KEYS if workload else WORKLOAD_KEYS:
             if key in self.model_fields_set:
                 raise misplaced(key, f'{key} {"has no meaning with" if workload else "needs"} grant = "workload"')
+        if self.token_endpoint is not None and self.grant not in USERS_GRANTS:
+            raise misplaced("token_endpoint", 'token_endpoint needs grant = "workload" or "enterprise"')
         return self
 
     @model_validator(mode="after")
@@ -188,11 +191,18 @@ def is_protocol_header(name: str) -> bool:
     return name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-")
 
 
-WORKLOAD_KEYS = ("assertion", "audience", "token_endpoint")
+WORKLOAD_KEYS = ("assertion", "audience")
 CLIENT_KEYS = ("client_secret", "private_key", "client_metadata_url")
 """Keys of ``oauth`` for clients that are registered, which a workload need not be."""
 
-LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource", "identity", *WORKLOAD_KEYS)
+LOOSENING_OAUTH_KEYS = (
+    "without_pkce_metadata",
+    "issuer_slash",
+    "resource",
+    "identity",
+    "token_endpoint",
+    *WORKLOAD_KEYS,
+)
 """Keys of ``oauth`` that only the user may set: they let a sign-in pass that is refused otherwise."""
 
 USERS_GRANTS = ("enterprise", "workload")

@@ -109,6 +109,11 @@ MISTAKES = [
         'client_secret has no meaning with grant = "workload"',
     ),
     ('[servers.a]\nurl = "https://h"\noauth.assertion.env = "A"', 3, 'assertion needs grant = "workload"'),
+    (
+        '[servers.a]\nurl = "https://h"\noauth.token_endpoint = "https://i/token"',
+        3,
+        'token_endpoint needs grant = "workload" or "enterprise"',
+    ),
     ('[servers.a]\nurl = "https://h"\noauth.client_secret = "s3cret"', 3, "needs the client_id that it belongs to"),
     ('[servers.a]\nurl = "https://h"\noauth.private_key = "s3cret"', 3, "needs the client_id or client_metadata_url"),
     ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "https://h/"', 3, "must be https and have a path"),

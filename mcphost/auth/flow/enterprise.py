@@ -21,8 +21,8 @@ from mcphost.auth.flow.discovered import (
     warnings_of,
 )
 from mcphost.auth.flow.identity import ID_JAG, IdentityProvider, authentication, find_provider
-from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_jwt_bearer, jwt_bearer
-from mcphost.auth.flow.metadata import read_document
+from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_endpoint, check_jwt_bearer, jwt_bearer
+from mcphost.auth.flow.metadata import canonical, read_document
 from mcphost.auth.flow.registration import given_client
 from mcphost.auth.flow.steps import (
     LOGIN,
@@ -93,7 +93,11 @@ class _Exchange:
         }
         client, endpoint = authentication(self.identity, self.provider), self.provider.token_endpoint
         title = f"Ask {host_of(self.identity.issuer)} to vouch for you"
-        return (yield from token_request(client, title, endpoint, form, self.now, read=_read_assertion)).access_token
+        answer = yield from token_request(client, title, endpoint, form, self.now, read=_read_assertion)
+        if answer.access_token == token.token:
+            host = host_of(self.identity.issuer)
+            raise SignInFailed(f"{host} gave back the token of your identity as an assertion; it is not sent on")
+        return answer.access_token
 
 
 def sign_in_enterprise(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
@@ -102,9 +106,11 @@ def sign_in_enterprise(request: SignInRequest, now: Callable[[], float]) -> Flow
     if identity is None:
         raise SignInFailed('grant = "enterprise" needs oauth.identity')
     found = yield from find(request)
+    check_endpoint(found, "assertion of your identity provider")
     _check_profile(found)
     check_same_issuer(request, found.issuer)
     provider = yield from find_provider(identity)
+    _check_parties(found, provider)
     token, problem = yield from _held_token()
     scopes, attended = yield from _agreed(_plan(found, identity, provider, token, problem), found)
     exchange = _Exchange(identity, provider, found, scopes, now)
@@ -124,6 +130,18 @@ def _check_profile(found: DiscoveredServer) -> None:
         raise SignInFailed(
             f"{host_of(issuer.issuer)} lists the profiles of grants that it takes, and that of identity providers "
             "(id-jag) is not among them: ask whoever runs it"
+        )
+
+
+def _check_parties(found: DiscoveredServer, provider: IdentityProvider) -> None:
+    """Raise SignInFailed if the server names the identity provider as its authorization server."""
+    issuer, home = found.issuer, provider.server
+    if canonical(issuer.issuer) == canonical(home.issuer) or (
+        canonical(issuer.token_endpoint) == canonical(home.token_endpoint)
+    ):
+        raise SignInFailed(
+            f"{host_of(found.request.url)} names your identity provider {host_of(home.issuer)} as its own "
+            'authorization server, which needs no assertion; nothing was sent: grant = "enterprise" is not for this server'
         )
 
 

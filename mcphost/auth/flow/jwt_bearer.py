@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Final
 
 from mcphost.auth.flow.discovered import DiscoveredServer, grant_of, scope_form
-from mcphost.auth.flow.metadata import AuthorizationServer
+from mcphost.auth.flow.metadata import AuthorizationServer, canonical
 from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, read_tokens
 from mcphost.auth.flow.token_request import token_request
 from mcphost.auth.storage.credentials import ClientRegistration, TokenGrant
 from mcphost.errors import SignInFailed
-from mcphost.net.origins import host_of
+from mcphost.net.origins import host_of, origin_of
+from mcphost.protocol.display import show_line
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
@@ -37,6 +38,22 @@ def check_jwt_bearer(issuer: AuthorizationServer) -> None:
         raise SignInFailed(
             f"{host_of(issuer.issuer)} lists the grants that it takes, and jwt-bearer is not among them; nothing was "
             "sent to it: ask whoever runs it to allow that grant"
+        )
+
+
+def check_endpoint(found: DiscoveredServer, what: str) -> None:
+    """Raise SignInFailed if the token endpoint is not one of the authorization server; ``what`` would go there."""
+    issuer, settings = found.issuer, found.request.settings
+    endpoint, host = issuer.token_endpoint, host_of(issuer.issuer)
+    if not issuer.announced:
+        raise SignInFailed(f"{host} publishes no metadata, and a {what} is not sent to a place that is only guessed")
+    if canonical(endpoint) == canonical(found.request.url):
+        raise SignInFailed(f"{host} names the MCP server itself as its token endpoint, which must not get the {what}")
+    if origin_of(endpoint) != origin_of(issuer.issuer) and endpoint != settings.token_endpoint:
+        shown = show_line(endpoint, 300)
+        raise SignInFailed(
+            f"{host} wants the {what} sent to another origin, {shown}; nothing was sent: if that is right, set "
+            f'oauth.token_endpoint = "{shown}"'
         )
 
 

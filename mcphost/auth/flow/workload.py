@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mcphost.auth.flow.discovered import OFFLINE, DiscoveredServer, SignInRequest, check_same_issuer, find
-from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_jwt_bearer, jwt_bearer
-from mcphost.auth.flow.metadata import canonical
+from mcphost.auth.flow.discovered import OFFLINE, SignInRequest, check_same_issuer, find
+from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_endpoint, check_jwt_bearer, jwt_bearer
 from mcphost.auth.flow.steps import Flow, GetAssertion, RefuseAssertion
 from mcphost.auth.jwt_claims import audiences_of, claims_of, expiry_of, why_unfit
 from mcphost.auth.ports import OAuthSettings, WorkloadIdentity
@@ -29,7 +28,7 @@ def sign_in_workload(request: SignInRequest, now: Callable[[], float]) -> Flow[T
         raise SignInFailed('grant = "workload" needs oauth.assertion and oauth.issuer')
     found = yield from find(request)
     issuer = found.issuer
-    _check_endpoint(found)
+    check_endpoint(found, "JWT")
     check_jwt_bearer(issuer)
     check_same_issuer(request, issuer)
     audience = audience_of(settings, issuer.token_endpoint)
@@ -67,22 +66,6 @@ def identity_in(jwt: str, settings: OAuthSettings, now: float) -> WorkloadIdenti
         expiry_of(claims),
         why_unfit(claims, {*filter(None, meant)}, now),
     )
-
-
-def _check_endpoint(found: DiscoveredServer) -> None:
-    """Raise SignInFailed if the token endpoint is not one of the pinned authorization server."""
-    issuer, settings = found.issuer, found.request.settings
-    endpoint, host = issuer.token_endpoint, host_of(issuer.issuer)
-    if not issuer.announced:
-        raise SignInFailed(f"{host} publishes no metadata, and a JWT is not sent to a place that is only guessed")
-    if canonical(endpoint) == canonical(found.request.url):
-        raise SignInFailed(f"{host} names the MCP server itself as its token endpoint, which must not get the JWT")
-    if origin_of(endpoint) != origin_of(issuer.issuer) and endpoint != settings.token_endpoint:
-        shown = show_line(endpoint, 300)
-        raise SignInFailed(
-            f"{host} wants the JWT sent to another origin, {shown}; nothing was sent: if that is right, set "
-            f'oauth.token_endpoint = "{shown}"'
-        )
 
 
 def _advice(code: str, claims: dict[str, Any], host: str) -> str:

@@ -13,7 +13,8 @@ from mcphost.auth.flow.steps import LOGIN, GetIdentity, HttpExchange, IdentityTo
 from mcphost.auth.ports import ClientOrigin, SignInConsent
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials
 from mcphost.errors import SignInFailed
-from tests.auth.flow.flows import ISSUER, NOW, SERVER, World, document, issuer_document
+from tests.auth.flow.flows import ISSUER, NOW, SERVER, World, document, issuer_document, resource_document
+from tests.auth.flow.flows import TOKEN as SERVER_TOKEN
 from tests.auth.flow.identities import (
     AS_TOKEN,
     IDP,
@@ -184,6 +185,37 @@ def test_an_authorization_server_that_lists_no_such_grant_ends_it(more: dict[str
     signing_in = world(places={AS_PLACE: issuer_document(**more)})
     assert words in str(failure(signing_in))
     assert signing_in.bodies("/token") == []
+
+
+@pytest.mark.requirement("EMA-02")
+def test_an_assertion_stays_at_the_origin_of_its_authorization_server() -> None:
+    other = "https://sts.example.net/token"
+    places = {AS_PLACE: issuer_document(token_endpoint=other), other: document(SERVER_TOKEN)}
+    signing_in = world(places=places)
+    assert f'nothing was sent: if that is right, set oauth.token_endpoint = "{other}"' in str(failure(signing_in))
+    assert signing_in.bodies("/token") == []
+    assert world(places=places).sign_in(settings=replace(SETTINGS, token_endpoint=other)).access_token == "token-1"
+
+
+@pytest.mark.parametrize(("issuer", "endpoint"), [(IDP, f"{IDP}/other"), (ISSUER, TOKEN)])
+def test_a_server_may_not_name_the_identity_provider_as_its_own(issuer: str, endpoint: str) -> None:
+    resource = "https://mcp.example.com/.well-known/oauth-protected-resource/v1/mcp"
+    place = "https://idp.example.com/.well-known/oauth-authorization-server/tenant" if issuer == IDP else AS_PLACE
+    signing_in = world(
+        places={
+            resource: resource_document(authorization_servers=[issuer]),
+            place: issuer_document(issuer, token_endpoint=endpoint),
+        }
+    )
+    settings = replace(SETTINGS, token_endpoint=TOKEN)
+    assert "names your identity provider idp.example.com as its own" in str(failure(signing_in, settings=settings))
+    assert signing_in.bodies("/token") == []
+
+
+def test_the_token_of_the_identity_is_no_assertion() -> None:
+    signing_in = world(places={TOKEN: assertion_answer("id-token-1")})
+    assert "gave back the token of your identity as an assertion" in str(failure(signing_in))
+    assert signing_in.bodies("as.example.com/token") == []
 
 
 @pytest.mark.parametrize(
