@@ -13,7 +13,7 @@ from typing import Any, Final
 from mcphost.client.cache import READ, CachedResult, ResultCache
 from mcphost.client.deadlines import Deadline, Deadlines, TimeBudget
 from mcphost.client.observer import NotificationObserver
-from mcphost.client.paging import FetchPage, Item, ListedItems, ListLimits, read_list
+from mcphost.client.paging import Item, ListedItems, ListLimits, read_list
 from mcphost.client.requests import ProgressCallback, RequestIds, Requests, RequestTimeouts, Session
 from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits, answer_inputs, answer_rounds, check_round
 from mcphost.client.server_requests import InputHandler, InputPurpose, NothingOffered, OnlyDeclared
@@ -193,7 +193,7 @@ class Requester:
     async def read_list(
         self, method: str, key: str, read: Callable[[object], Item], *, again: bool = False
     ) -> ListedItems[Item]:
-        """Read every page of a list; ``again``: none from the cache.
+        """Read every page of a list, with remarks for the log; ``again``: none from the cache.
 
         Raises as `request` does if the first page fails.
         """
@@ -211,23 +211,11 @@ class Requester:
             if self._cache is not None:
                 self._cache.discard(method)
 
-        listed = await self.read_pages(fetch, method, key, read, restart)
-        listed.freshness = freshness
-        return listed
-
-    async def read_pages(
-        self,
-        fetch: FetchPage,
-        method: str,
-        key: str,
-        read: Callable[[object], Item],
-        restart: Callable[[], None] = lambda: None,
-    ) -> ListedItems[Item]:
-        """Read every page that ``fetch`` brings, within the limits of lists, with remarks for the log."""
         listed = await read_list(fetch, key, read, self._limits.lists, self._deadlines.loop.time, restart)
         for remark, names in listed.remarks.items():
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             self.remark(f"{method}: {f'{names[0]}{more}: ' if names else ''}{remark}")
+        listed.freshness = freshness
         return listed
 
     def tool_result(self, result: Mapping[str, Any]) -> CallToolResult:

@@ -5,8 +5,7 @@ Specification: ext-skills skills (capability negotiation, listing skills, gettin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mcphost.client.cache import GET_SKILL
 from mcphost.client.paging import ListedItems
@@ -15,7 +14,6 @@ from mcphost.errors import InvalidResult
 from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import missing_capability
 from mcphost.protocol.models.freshness import Freshness
-from mcphost.protocol.models.resources import Resource
 from mcphost.protocol.models.skills import Skill
 from mcphost.protocol.skill_uris import same_skill_uri
 
@@ -64,16 +62,6 @@ class Skills:
             raise InvalidResult(f"the answer to {GET_SKILL} is about another skill, {skill.uri[:120]!r}")
         self._requester.remark(*(f"{GET_SKILL}: {remark}" for remark in skill.remarks))
         return FetchedSkill(skill, found.freshness)
-
-    async def read_directory(self, uri: str) -> ListedItems[Resource]:
-        """The direct children of a folder of a skill. A child that the skill's entry lacks is not a file of it."""
-
-        async def fetch(cursor: str | None) -> Mapping[str, Any]:
-            return await self._requester.request(
-                READ_DIRECTORY, {"uri": uri} | ({"cursor": cursor} if cursor is not None else {})
-            )
-
-        return await self._requester.read_pages(fetch, READ_DIRECTORY, "resources", Resource.read)
 
     def _serves(self, method: str) -> bool:
         session = self._requester.open_session

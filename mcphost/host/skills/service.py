@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcphost.host.consent.questions import Answer
-    from mcphost.protocol.models.resources import Resource
 
 TEXTS: Final = 64
 """Texts of SKILL.md that are held to show what changed."""
@@ -131,14 +129,6 @@ class LoadedSkill:
     """The number of invisible characters in the text."""
     window: SkillWindow
     """Reads further files of the skill, as long as the skill is in the model's context."""
-
-
-class FolderItem(NamedTuple):
-    """A child of a skill's folder, as its server shows it."""
-
-    resource: Resource
-    listed: bool
-    """True for a file of the skill's entry, and for a folder that holds one; others are never read for a model."""
 
 
 class SkillService:
@@ -222,18 +212,6 @@ class SkillService:
         Raises SkillRefused where the skill or the file is not as its entry says.
         """
         return await self.read_file(server, await self.find(server, uri), path, origin=origin)
-
-    async def folder(self, server: str, uri: str, path: str = "", *, origin: str = "you") -> Sequence[FolderItem]:
-        """The direct children of a folder of a skill, as its server shows them. Those outside it are left out."""
-        skill = await self.find(server, uri)
-        check_entry(skill)
-        root = read_skill_uri(skill.uri)
-        asked = root.folder_text.rstrip("/") if not path else resolve(root, path.rstrip("/")).text
-        record = {"event": "skill folder", "skill": skill.uri, "uri": asked}
-        found = await self._requests.send(
-            server, record, asked, origin, lambda client: client.skills.read_directory(asked)
-        )
-        return [item for each in found.items if (item := _folder_item(skill, asked, each)) is not None]
 
     async def read_file(
         self, server: str, skill: Skill, path: str = "", *, origin: str, again: bool = False
@@ -466,17 +444,3 @@ def _text(data: bytes) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _folder_item(skill: Skill, asked: str, resource: Resource) -> FolderItem | None:
-    """A child of the folder ``asked``; None for a URI that is not directly in it."""
-    uri = resource.uri.rstrip("/") if resource.is_folder else resource.uri
-    try:
-        address = read_skill_uri(uri)
-    except InvalidResult:
-        return None
-    if address.folder_text.rstrip("/") != asked:
-        return None
-    within = f"{address.text}/"
-    listed = skill.file(uri) is not None or any(normal_uri(each.uri).startswith(within) for each in skill.files)
-    return FolderItem(resource, listed)

@@ -18,6 +18,7 @@ from mcphost.transports.base import Inbound, MessageObserver
 from tests.host.server_rules.peers import PeerTarget, value_of
 
 from skills import FILES, Shelf, SkillServer  # isort: skip  # found by the path that peers add
+from skills_hostile import spoiled  # isort: skip
 
 SELF = {"name": "mcphost", "version": "1"}
 UNIQUE = {path: content for path, content in FILES.items() if not path.startswith("south/")}
@@ -176,6 +177,23 @@ async def test_a_broken_rule_is_found(row: str, change: Change) -> None:
     found = (await judged(server))[row]
     assert found.outcome in ("failed", "warning"), found
     assert found.seen
+
+
+@pytest.mark.hostile("SK14")
+@pytest.mark.parametrize("mode", ["directory-outside", "directory-loop", "directory-deep", "directory-endless"])
+async def test_folders_without_end_are_listed_once(mode: str) -> None:
+    server = spoiled(mode)
+    found = (await judged(server))["SSKILL-37"]
+    assert found.outcome == ("failed" if mode in ("directory-outside", "directory-loop") else "passed"), found
+    assert server.asked.count(LISTING) == 3  # a skill's folder, an unknown one, and a file
+
+
+@pytest.mark.requirement("SKILL-01")
+@pytest.mark.parametrize("kind", ["true", "odd-flag"])
+async def test_folders_are_not_asked_for_without_the_flag(kind: str) -> None:
+    server = spoiled("bad-declaration", kind)
+    assert (await judged(server))["SSKILL-37"].outcome == "skipped"
+    assert LISTING not in server.asked
 
 
 @pytest.mark.requirement("SKILL-01")

@@ -160,15 +160,6 @@ async def test_only_an_object_declares_skills(kind: str) -> None:
         assert not [method for method in server.asked if method.startswith("skills/")]
 
 
-@pytest.mark.requirement("SKILL-01")
-async def test_folders_are_read_where_the_flag_is_true() -> None:
-    async with Skilled(SkillServer(directories=False), spoiled("bad-declaration", "odd-flag")) as running:
-        for server in "ab":
-            with pytest.raises(CapabilityMissing, match="directoryRead"):
-                await running.skills.folder(server, "tides")
-            assert "resources/directory/read" not in running.skill_servers[server].asked
-
-
 @ERAS
 @pytest.mark.requirement("SKILL-01")
 async def test_skills_are_withheld_where_the_entry_leaves_them_out(protocol: str) -> None:
@@ -177,26 +168,6 @@ async def test_skills_are_withheld_where_the_entry_leaves_them_out(protocol: str
         with pytest.raises(CapabilityWithheld):
             await running.skills.find("a", "tides")
         assert "skills/list" not in running.skill_servers["a"].asked
-
-
-async def test_the_children_of_a_folder_are_marked_as_listed() -> None:
-    server = SkillServer()
-    server.shelf.edit(f"{SCHEME}tides/extra.md", b"more", published=False)
-    async with Skilled(server) as running:
-        found = await running.skills.folder("a", "tides")
-        listed = {each.resource.uri.rpartition("/")[2]: each.listed for each in found}
-        assert listed == {"SKILL.md": True, "extra.md": False, "references": True, "assets": True}
-
-
-@pytest.mark.hostile("SK14")
-@pytest.mark.parametrize(
-    ("mode", "left"), [("directory-outside", ["SKILL.md"]), ("directory-loop", []), ("directory-deep", ["deeper"])]
-)
-async def test_children_outside_a_folder_are_left_out(mode: str, left: list[str]) -> None:
-    async with Skilled(spoiled(mode)) as running:
-        found = await running.skills.folder("a", "tides")
-        assert [each.resource.uri.rpartition("/")[2] for each in found] == left
-        assert running.skill_servers["a"].asked.count("resources/directory/read") == 1
 
 
 @pytest.mark.requirement("SKILL-03")
