@@ -82,8 +82,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     # redaction: a report shows the names in a configuration, and no value. protocol.json_paths: of options.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
             "mcphost.shim", "mcphost.serving", "mcphost.protocol.json_paths", "mcphost.protocol.extensions",
-            "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
-            *SEEN],
+            "mcphost.protocol.skill_uris", "mcphost.auth.ports", "mcphost.composition", "mcphost.imports",
+            "mcphost.manual", "mcphost.tui", *SEEN],
 }  # fmt: skip
 
 EVERYWHERE = ("mcphost.lazy_dataclass", "mcphost.json_values")

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from mcphost.errors import SkillRefused
 from mcphost.host.catalog import CatalogSkill
 from mcphost.host.host import Host
+from mcphost.host.skills.service import SkillStatus
 from mcphost.protocol.models.skills import Skill, SkillFile
 from mcphost.tui.catalog.pane import CatalogPane
 from mcphost.tui.kit.facts_table import Fact
@@ -60,6 +61,9 @@ class SkillsPane(CatalogPane[CatalogSkill]):
         """The entry that is shown beside the list."""
         self._held: Skill | None = None
         """The entry by which the shown file was verified; None while nothing was read."""
+        self._status: SkillStatus | None = None
+        """The state of the skill that is shown above the file."""
+        self._stated: tuple[Fact, ...] = ()
 
     def bench(self) -> Iterable[Widget]:
         return self.files, self.view
@@ -90,7 +94,8 @@ class SkillsPane(CatalogPane[CatalogSkill]):
     def show_reading(self, reading: PaneReading) -> None:
         """Show a file, or why it is refused, below the state of the skill."""
         blocks = refusal_blocks(reading.error) if isinstance(reading.error, SkillRefused) else reading.blocks
-        super().show_reading(replace(reading, blocks=blocks, facts=(*self._facts(), *reading.facts)))
+        self._status, self._stated = self._current_status, self._facts()
+        super().show_reading(replace(reading, blocks=blocks, facts=(*self._stated, *reading.facts)))
         self.files.refresh()
 
     def show_with_notes(self, reading: PaneReading, *, offset: int = 0) -> None:
@@ -142,10 +147,8 @@ class SkillsPane(CatalogPane[CatalogSkill]):
         return self.skills.item.skill.uri if self.skills.item is not None else ""
 
     def _facts(self) -> tuple[Fact, ...]:
-        entry = self.entry
-        if entry is None or entry.server not in self.host.servers:  # it may have been removed
-            return ()
-        return tuple(state_facts(entry.skill, self.skills.status_of(entry)))
+        status = self._current_status
+        return () if self.entry is None or status is None else tuple(state_facts(self.entry.skill, status))
 
     def _show_entry(self, entry: CatalogSkill) -> None:
         self.entry = entry
@@ -168,7 +171,22 @@ class SkillsPane(CatalogPane[CatalogSkill]):
         if self.view.reading is not None and self.view.reading.listed:
             self._show_listed(self.entry)
         else:
+            self._renew_state()
             self.view.show_notes(*self.notes())
+
+    def _renew_state(self) -> None:
+        """Show above the file what the user approved, or the server changed, since it was read."""
+        reading, before, status = self.view.reading, self._stated, self._current_status
+        if reading is not None and status != self._status and reading.facts[: len(before)] == before:
+            self._status, self._stated = status, self._facts()
+            facts = (*self._stated, *reading.facts[len(before) :])
+            self.view.show_reading(replace(reading, facts=facts), *self.notes())
+
+    @property
+    def _current_status(self) -> SkillStatus | None:
+        if self.entry is None or self.entry.server not in self.host.servers:  # it may have been removed
+            return None
+        return self.skills.status_of(self.entry)
 
     def _read(self, uri: str, *, again: bool = False) -> None:
         entry = self.entry

@@ -35,7 +35,7 @@ async def test_a_skill_is_read_approved_and_refused_once_it_changed(tmp_path: Pa
         await stage.shows("Use the skill tides of harbour?", "not approved before", "asked by you")
         await stage.press("u")
         assert (await loading).skill.uri == TIDES
-        await stage.shows("● approved")
+        await stage.shows("state ● approved, until mcphost exits")
         await stage.press("escape", "g")
         await stage.at(GrantsScreen)
         await stage.shows("skill tides", "as long as its 3 files are the same", "until mcphost exits")
@@ -59,7 +59,7 @@ async def test_a_skill_is_read_approved_and_refused_once_it_changed(tmp_path: Pa
         assert "4.2,0.8" not in stage.text
 
         await edit(stage, published=True)
-        await stage.shows("✱ changed")
+        await stage.shows("✱ changed: 1 file rotated", "✖ refused")
         await stage.press("r")
         await stage.shows("✱ changed: 1 file rotated, since you approved it a moment ago", "✓ verified", "4.2,0.8")
         loading = load(stage)
