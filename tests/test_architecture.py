@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.host", "mcphost.serving"],
     # redaction: a report shows the names in a configuration, and no value. protocol.json_paths: of options.
+    # protocol.skill_uris: the approval of a skill is taken back by its name.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
             "mcphost.shim", "mcphost.serving", "mcphost.protocol.json_paths", "mcphost.protocol.extensions",
             "mcphost.protocol.skill_uris", "mcphost.auth.ports", "mcphost.composition", "mcphost.imports",
