@@ -148,6 +148,21 @@ def _binds(found: DiscoveredServer) -> bool:
     return unfit is None and lists[0] is not None and (shown or before)
 
 
+def kept_bound(found: DiscoveredServer) -> DiscoveredServer:
+    """``found`` for a sign-in without a person, whom no plan can warn: a bound token is replaced by bound ones alone.
+
+    Raises SignInFailed.
+    """
+    if found.before is None or not found.before.bound or found.request.settings.dpop == "off":
+        return found
+    if found.prover is None:
+        raise SignInFailed(
+            f"the token of before is bound to a key, and the metadata of {host_of(found.request.url)} or of "
+            f'{host_of(found.issuer.issuer)} offers that no more; no token was asked for: oauth.dpop = "off" allows it'
+        )
+    return replace(found, prover=replace(found.prover, required=True))
+
+
 def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
     """Raise SignInFailed unless the configured issuer, compared as text, is among ``named``."""
     if not any(map(settings.takes, named)):

@@ -17,6 +17,7 @@ from mcphost.auth.flow.discovered import (
     SignInRequest,
     check_same_issuer,
     find,
+    kept_bound,
     scope_form,
     warnings_of,
 )
@@ -113,7 +114,7 @@ def sign_in_enterprise(request: SignInRequest, now: Callable[[], float]) -> Flow
     _check_parties(found, provider)
     token, problem = yield from _held_token()
     scopes, attended = yield from _agreed(_plan(found, identity, provider, token, problem), found)
-    exchange = _Exchange(identity, provider, found, scopes, now)
+    exchange = _Exchange(identity, provider, found if attended else kept_bound(found), scopes, now)
     if token is None:
         token = yield from _signed_in("", StepUp(), problem)
     grant = yield from _granted(exchange, token)
@@ -141,7 +142,7 @@ def _check_parties(found: DiscoveredServer, provider: IdentityProvider) -> None:
     ):
         raise SignInFailed(
             f"{host_of(found.request.url)} names your identity provider {host_of(home.issuer)} as its own "
-            'authorization server, which needs no assertion; nothing was sent: grant = "enterprise" is not for this server'
+            "authorization server, which needs no assertion; nothing was sent: choose another oauth.grant for it"
         )
 
 

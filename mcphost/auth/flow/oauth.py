@@ -23,6 +23,7 @@ from mcphost.auth.flow.discovered import (
     check_same_issuer,
     find,
     grant_of,
+    kept_bound,
     scope_form,
     warnings_of,
 )
@@ -67,7 +68,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant
 
 def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:
     """Sign this program in by its own secret or key (client credentials grant), without asking a person."""
-    found = yield from find(request)
+    found = kept_bound((yield from find(request)))
     settings, issuer = request.settings, found.issuer
     if not settings.client_id:
         raise SignInFailed('grant = "client_credentials" needs oauth.client_id')
@@ -88,7 +89,7 @@ def refresh(
     """Renew a token. SignInFailed with code ``invalid_grant`` means that a person must sign in again."""
     authentication = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
-    required = settings.dpop == "require"
+    required = settings.dpop == "require" or grant.bound
     prover = None if grant.key is None else Prover(grant.key, nonces or Nonces(), "issuer", required)
     tokens = yield from token_request(authentication, "Renew the token", grant.token_endpoint, form, now, prover)
     return grant.model_copy(

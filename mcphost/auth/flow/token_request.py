@@ -46,7 +46,10 @@ def token_request(
     if tokens.token_type == "DPoP" and prover is None:
         raise SignInFailed(f"{host_of(endpoint)} binds its token to a key, and mcphost offered it none")
     if tokens.token_type == "Bearer" and prover is not None and prover.required:
-        raise SignInFailed(f"{host_of(endpoint)} gave a token that is bound to no key, where one must be: not used")
+        raise SignInFailed(
+            f"{host_of(endpoint)} gave a token that is bound to no key, where one must be: not used; "
+            'if that was changed on purpose, oauth.dpop = "off" allows it'
+        )
     return tokens
 
 

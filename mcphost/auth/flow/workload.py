@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mcphost.auth.flow.discovered import OFFLINE, SignInRequest, check_same_issuer, find
+from mcphost.auth.flow.discovered import OFFLINE, SignInRequest, check_same_issuer, find, kept_bound
 from mcphost.auth.flow.jwt_bearer import AssertionRefused, check_endpoint, check_jwt_bearer, jwt_bearer
 from mcphost.auth.flow.steps import Flow, GetAssertion, RefuseAssertion
 from mcphost.auth.jwt_claims import audiences_of, claims_of, expiry_of, why_unfit
@@ -26,7 +26,7 @@ def sign_in_workload(request: SignInRequest, now: Callable[[], float]) -> Flow[T
     settings = request.settings
     if settings.assertion is None or not settings.issuer:
         raise SignInFailed('grant = "workload" needs oauth.assertion and oauth.issuer')
-    found = yield from find(request)
+    found = kept_bound((yield from find(request)))
     issuer = found.issuer
     check_endpoint(found, "JWT")
     check_jwt_bearer(issuer)

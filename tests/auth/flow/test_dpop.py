@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,6 +139,26 @@ def test_each_token_request_of_a_sign_in_is_proven_by_one_key() -> None:
     again = world.sign_in(challenge="Bearer", known=Credentials().with_grant(renewed))
     assert {each.key for each in (grant, renewed, again)} == {grant.key}
     assert world.keys == [grant.key.thumbprint] * 3 if grant.key else False
+
+
+@pytest.mark.requirement("DPOP-05")
+@pytest.mark.parametrize(
+    ("change", "words"), [({"lists": None}, "offers that no more"), ({"kind": "Bearer"}, "not used")]
+)
+def test_without_a_person_a_bound_token_stays_bound(change: dict[str, Any], words: str) -> None:
+    settings = OAuthSettings(client_id="machine", client_secret="s", grant="client_credentials")
+    known = Credentials().with_grant(Issuer().sign_in(challenge=CHALLENGE, settings=settings))
+    with pytest.raises(SignInFailed, match=f'{words}.*oauth.dpop = "off" allows it'):
+        Issuer(**change).sign_in(challenge=CHALLENGE, settings=settings, known=known)
+    off = replace(settings, dpop="off")
+    assert not Issuer(**change).sign_in(challenge=CHALLENGE, settings=off, known=known).bound
+
+
+@pytest.mark.requirement("DPOP-05")
+def test_a_bound_token_is_not_renewed_as_one_that_is_not() -> None:
+    grant = Issuer().sign_in(challenge=CHALLENGE)
+    with pytest.raises(SignInFailed, match="bound to no key"):
+        Issuer(kind="Bearer").work(refresh(grant, OAuthSettings(), lambda: NOW))
 
 
 @pytest.mark.requirement("DPOP-03")
