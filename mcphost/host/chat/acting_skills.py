@@ -89,13 +89,13 @@ class ActingSkill:
         return found is not None and (self.skill.dynamic or self.skill.file(found.text) is not None)
 
 
-def skills_in(turns: Iterable[Turn]) -> list[tuple[str, Skill]]:
-    """The skills that these turns brought, by server, in order; of one that came again the last entry."""
-    found: dict[tuple[str, str], tuple[str, Skill]] = {}
+def skills_in(turns: Iterable[Turn]) -> list[ActingSkill]:
+    """The skills that these turns brought, in order; of one that came again the last entry."""
+    found: dict[tuple[str, str], ActingSkill] = {}
     for turn in turns:
         for given in turn.message.attachments:
             if given.skill is not None:
-                found[given.server, given.skill.key] = given.server, given.skill
+                found[given.server, given.skill.key] = ActingSkill(given.server, given.skill, window=given.window)
     return list(found.values())
 
 
@@ -158,13 +158,14 @@ class SkillFileReading:
         began = time.monotonic()
         try:
             acting = meant(skills, use.arguments)
-            if acting.problem or acting.window is None:
-                raise NotDone(acting.problem)
+            await self._context.skills.refresh_approvals()
+            window = self._open(acting)
         except NotDone as error:
             use.outcome, use.result = NOT_RUN, failure(use.id, f"Not read: {error}")
             return
         try:
-            file = await acting.window.read(as_text(use.arguments.get("path")), origin=model.name)
+            file = await window.read(as_text(use.arguments.get("path")), origin=model.name)
+            self._open(acting)  # it may have been taken back meanwhile
         except McphostError as error:
             told = without_secrets(error, self._context.reporting.mask)
             use.outcome, use.result = CallState.ERROR.value, failure(use.id, f"Not read: {told}")
@@ -172,6 +173,14 @@ class SkillFileReading:
             use.outcome, use.outside = CallState.DONE.value, True
             use.result, use.notes = _result(use, acting, file, model.able, self._context.settings.result_characters)
         use.seconds = round(time.monotonic() - began, 3)
+
+    def _open(self, acting: ActingSkill) -> SkillWindow:
+        """The window of a skill that may be read. Raises NotDone."""
+        if acting.window is None:
+            raise NotDone("none of its files can be read")
+        if problem := self._context.skill_problem(acting.window):
+            raise NotDone(problem)
+        return acting.window
 
 
 def _result(

@@ -74,7 +74,9 @@ def of_skill(server: str, loaded: LoadedSkill, limit: int) -> Attachment:
     if not loaded.body.strip():
         raise NotDone(f"the skill {show_line(skill.name, 64)} of {server} has no instructions besides its frontmatter")
     blocks = (text_block(loaded.body),)
-    return Attachment(server, skill.uri, skill.name, blocks, size, estimate_tokens(loaded.body), skill=skill)
+    return Attachment(
+        server, skill.uri, skill.name, blocks, size, estimate_tokens(loaded.body), skill=skill, window=loaded.window
+    )
 
 
 def _check_size(server: str, name: str, size: int, limit: int) -> None:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.acting_skills import TOOL, ActingSkill, in_words, skills_in
@@ -29,9 +29,6 @@ from mcphost.host.sampling.draft import estimate
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
 from mcphost.providers.base import ModelRequest, TokenUsage
-
-if TYPE_CHECKING:
-    from mcphost.host.skills.windows import SkillWindow
 
 NOTHING_SET: Final = ChatSettings()
 
@@ -95,9 +92,6 @@ class Chat:
         self._tools: tuple[object, ToolSelection] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._kept = False
-        self._windows: list[SkillWindow] = []
-        self._resumed: list[SkillWindow] = []
-        """Those of skills that the user was asked about in an earlier run."""
 
     # What there is to read.
 
@@ -188,18 +182,14 @@ class Chat:
     def skills(self) -> list[ActingSkill]:
         """The skills that the model acts on: those whose text is in the conversation."""
         return [
-            ActingSkill(
-                each.server, each.skill, self._context.skill_problem(each, asked=each not in self._resumed), each
-            )
-            for server, skill in skills_in(self.turns)
-            for each in self._windows
-            if each.server == server and each.skill is skill
+            replace(each, problem="" if each.window is None else self._context.skill_problem(each.window))
+            for each in skills_in(self.turns)
         ]
 
     @property
     def acting(self) -> str:
         """The skills that the model acts on, in words that are safe to show; empty: none."""
-        return in_words([ActingSkill(server, skill) for server, skill in skills_in(self.turns)])
+        return in_words(skills_in(self.turns))
 
     def instructions(self, server: str) -> str:
         """A server's instructions for use; may be empty."""
@@ -255,7 +245,6 @@ class Chat:
         _ = self.model
         turn = Turn(len(self.turns) + 1, UserMessage(text, tuple(attachments), tuple(prompts)))
         self.turns.append(turn)
-        self._open_windows([turn])
         self._note_outside(turn)
         self._begin(turn)
         return turn
@@ -332,7 +321,6 @@ class Chat:
         self.turns = [replace(turn, rounds=[copy(each) for each in turn.rounds]) for turn in shared]
         self.usage, self.branch_of = other.usage, (other.id, len(shared))
         self.outside, self.found = other.outside, dict(other.found)
-        self._windows, self._resumed = list(other._windows), list(other._resumed)
         self.changed()
 
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
@@ -341,9 +329,10 @@ class Chat:
         Files of its skills are read only where a remembered approval covers the saved entry.
         """
         self.turns, self.branch_of, self._kept = list(turns), origin, True
-        self._resumed = self._open_windows(self.turns)
         models = {model.entry: model for model in self._context.models.all}
         for turn in self.turns:
+            attachments = tuple(map(self._with_window, turn.message.attachments))
+            turn.message = replace(turn.message, attachments=attachments)
             self._note_outside(turn)
             for each in turn.rounds:
                 self.usage = self.usage.with_answer(each.usage, models.get(each.entry), guessed=each.guessed)
@@ -381,16 +370,11 @@ class Chat:
             if prompt.outside:
                 self.read_outside(f"what the prompt {prompt.server}:{show(prompt.prompt)[:100]} brought along")
 
-    def _open_windows(self, turns: Iterable[Turn]) -> list[SkillWindow]:
-        """Hold the entries of the skills that these turns brought."""
-        known = [each.skill for each in self._windows]
-        opened = [
-            self._context.skill_window(server, skill)
-            for server, skill in skills_in(turns)
-            if not any(skill is each for each in known)
-        ]
-        self._windows += opened
-        return opened
+    def _with_window(self, attached: Attachment) -> Attachment:
+        """A saved attachment; that of a skill with a window on its entry."""
+        if attached.skill is None:
+            return attached
+        return replace(attached, window=self._context.saved_window(attached.server, attached.skill))
 
     def _begin(self, turn: Turn) -> None:
         if not self._kept:

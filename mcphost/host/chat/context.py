@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,17 +100,18 @@ class ChatContext:
         session = None if connection is None else connection.session
         return "" if session is None else session.server.instructions or ""
 
-    def skill_window(self, server: str, skill: Skill) -> SkillWindow:
-        """A window on this entry, by which files of the skill are read from now on."""
+    def saved_window(self, server: str, skill: Skill) -> SkillWindow:
+        """A window on the entry that a saved conversation holds."""
+        from mcphost.host.skills.windows import WindowBasis
+
         connection = self.servers.get(server)
         identity = "" if connection is None else connection.config.identity
-        return self.skills.window(server, identity, skill, datetime.now().astimezone())
+        return self.skills.window(server, identity, skill, WindowBasis.EARLIER)
 
-    def skill_problem(self, window: SkillWindow, *, asked: bool) -> str:
-        """Why a model must read no file of a skill now, as a sentence; empty where it may.
+    def skill_problem(self, window: SkillWindow) -> str:
+        """Why a model must read no file of a skill now, as a sentence; empty where it may."""
+        from mcphost.host.skills.windows import WindowBasis
 
-        ``asked``: the user was asked about the skill in this run.
-        """
         server, skill = window.server, window.skill
         again = f"/skill {show_line(server, 60)}:{show_line(skill.uri, 200)} asks you again."
         if window.problem:
@@ -122,7 +122,7 @@ class ChatContext:
         answer = self.skills.unasked(server, skill)
         if answer is not None and not answer.allow:  # since the user was asked, or in another run
             return f"It must not be used: {answer.reason}."
-        if answer is None and not asked:
+        if answer is None and window.basis is WindowBasis.EARLIER:
             return f"You allowed it in another run. {again}"
         return ""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mcphost.errors import NotDone
 from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.preferences import ChatSettings
-from mcphost.host.events import ChatChanged
+from mcphost.host.events import ChatChanged, GrantsChanged, ServersChanged
 
 if TYPE_CHECKING:  # imported when a conversation begins: most commands have none
     from mcphost.host.chat.attachments import AttachmentService
@@ -28,6 +28,8 @@ class ChatService:
         self._context = context
         self.all: dict[int, Chat] = {}
         """By number, oldest first."""
+        context.reporting.bus.observe(self._consent_changed, GrantsChanged)
+        context.reporting.bus.observe(self._consent_changed, ServersChanged)
 
     async def load(self) -> None:
         """Read what the user set of conversations in earlier runs. Raises ConfigError."""
@@ -116,6 +118,12 @@ class ChatService:
         """These, without a model that is not configured any more."""
         entry = self._context.config().models.get(settings.model)
         return settings if entry is not None and entry.provider != "manual" else replace(settings, model="")
+
+    def _consent_changed(self, _: GrantsChanged | ServersChanged) -> None:
+        """The skills that conversations act on may have been taken back."""
+        for chat in self.all.values():
+            if chat.acting:
+                chat.changed()
 
     def _open(self, chat_id: str) -> Chat | None:
         return next((each for each in self.all.values() if each.id == chat_id), None)

@@ -15,6 +15,7 @@ from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
 from mcphost.providers.base import RetryScheduled, TokenUsage
 
 if TYPE_CHECKING:  # few conversations have any
+    from mcphost.host.skills.windows import SkillWindow
     from mcphost.protocol.models.skills import Skill
 
 MOST_THOUGHT: Final = 100_000
@@ -69,6 +70,8 @@ class Attachment:
     """The parts that the model does not get."""
     skill: Skill | None = None
     """The entry by which it was verified, where it is a skill that the model acts on."""
+    window: SkillWindow | None = field(default=None, compare=False, repr=False)
+    """Reads the skill's files, as it was loaded."""
 
     @property
     def acting(self) -> str:

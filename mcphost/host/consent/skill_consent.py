@@ -49,7 +49,7 @@ class SkillConsent:
 
         Pass it to `remember` once the skill is verified. Raises Declined, or ServerNotReady where the server went away.
         """
-        await self._store.refresh()
+        await self.refresh()
         approval = self._with_text(server, identity, skill, self.status_of(server, identity, skill), text_of)
         answer, rule = self._by_policy(server, identity, skill, approval)
         if answer is None:
@@ -63,6 +63,10 @@ class SkillConsent:
             reason = answer.reason or rule
             raise Declined(f"{words}{f': {answer.reason}' if answer.reason else ''}", by=answer.by, rule=reason)
         return answer
+
+    async def refresh(self) -> None:
+        """Take over what another mcphost allowed or took back."""
+        await self._store.refresh()
 
     def unasked(self, server: str, identity: str, skill: Skill) -> Answer | None:
         """The answer that holds without asking the user; None where the user is asked."""

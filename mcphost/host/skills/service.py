@@ -29,6 +29,7 @@ from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
+from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.skill_approvals import ApprovedSkill, SkillApproval, SkillState, skill_differences
 from mcphost.host.consent.skill_consent import SkillConsent
 from mcphost.host.events import ServersChanged, SkillLoaded, SkillRead, SkillsChanged
@@ -42,7 +43,7 @@ from mcphost.host.skills.verification import (
     own_content,
     unchecked_bytes,
 )
-from mcphost.host.skills.windows import SkillWindow
+from mcphost.host.skills.windows import SkillWindow, WindowBasis
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, show_name
 from mcphost.protocol.extensions import SKILLS_EXTENSION
@@ -163,6 +164,10 @@ class SkillService:
         """The answer that rules and approvals give about a skill now; None where the user is asked."""
         return self._consent.unasked(server, self._servers[server].config.identity, skill)
 
+    async def refresh_approvals(self) -> None:
+        """Take over what another mcphost allowed or took back."""
+        await self._consent.refresh()
+
     def file_status(self, server: str, skill: Skill, file: SkillFile) -> FileStatus:
         """The status of a file in this run."""
         return self._files.get((server, skill.key, normal_uri(file.uri), file.digest), FileStatus())
@@ -262,12 +267,16 @@ class SkillService:
         self._consent.remember(server, identity, skill, answer)
         self._audit.note({"event": "skill", "server": server, "skill": skill.uri, "asked_by": origin, "loaded": True})
         self._bus.publish(SkillLoaded(server, skill.uri))
-        window = self.window(server, identity, skill, datetime.now().astimezone())
+        once = answer.by != "policy" and answer.lifetime is Lifetime.ONCE
+        basis = WindowBasis.ANSWER if once else WindowBasis.APPROVAL
+        window = self.window(server, identity, skill, basis)
         return LoadedSkill(server, skill, body, text, frontmatter_of(skill), estimate_tokens(text), hidden, window)
 
-    def window(self, server: str, identity: str, skill: Skill, since: datetime) -> SkillWindow:
-        """A window on an entry that a saved conversation holds; its `SkillWindow.problem` says if it still counts."""
-        return SkillWindow(self.read_file, self._problem_of, server, identity, skill, since)
+    def window(self, server: str, identity: str, skill: Skill, basis: WindowBasis) -> SkillWindow:
+        """A window on an entry from now on; its `SkillWindow.problem` says if it still counts."""
+        return SkillWindow(
+            self.read_file, self._problem_of, server, identity, skill, datetime.now().astimezone(), basis
+        )
 
     def forget(self, server: str) -> None:
         """Forget what was read of a server's skills."""
@@ -385,7 +394,7 @@ class SkillService:
         if listed is not None and not _same_files(listed, skill) and not self._servers[server].listings.skills.stale:
             self._refuse_changed(server, skill, listed)
 
-    def _problem_of(self, server: str, identity: str, skill: Skill) -> str:
+    def _problem_of(self, server: str, identity: str, skill: Skill, *, approved: bool = False) -> str:
         """Why a held entry no longer holds, as a sentence; empty while it does."""
         connection = self._servers.get(server)
         if connection is None:
@@ -395,7 +404,13 @@ class SkillService:
         now = self._catalog.skill(server, skill.uri) if connection.ready else None
         if now is not None and not _same_files(now, skill):
             return f"The skill {show_name(skill.label, 80)} changed at its server: approve it again."
-        return ""
+        approval = self._consent.status_of(server, identity, skill)
+        if not approved or approval.state is SkillState.APPROVED:
+            return ""
+        name = show_name(skill.label, 80)
+        if approval.since is None:
+            return f"You took back your approval of the skill {name}."
+        return f"Your approval of the skill {name} no longer holds."
 
     def _refuse_changed(self, server: str, before: Skill, now: Skill) -> None:
         name = show_name(before.label, 80)

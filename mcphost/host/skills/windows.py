@@ -5,8 +5,8 @@ Specification: ext-skills skills (the acting window).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from mcphost.errors import SkillRefused
@@ -22,26 +22,47 @@ class ReadsFile(Protocol):
     async def __call__(self, server: str, skill: Skill, path: str = "", *, origin: str) -> VerifiedFile: ...
 
 
+class ProblemOf(Protocol):
+    """Returns why a held entry no longer holds; ``approved`` if that rests on a remembered approval."""
+
+    def __call__(self, server: str, identity: str, skill: Skill, *, approved: bool) -> str: ...
+
+
+class WindowBasis(Enum):
+    """The consent that a window rests on."""
+
+    ANSWER = auto()
+    """The user's answer for this one time, which cannot be taken back."""
+    APPROVAL = auto()
+    """A remembered approval; the window ends with it."""
+    EARLIER = auto()
+    """An answer in an earlier run."""
+
+
 class SkillWindow:
     """Reads the files of one entry, and of nothing else; whoever holds the model's context holds the window."""
 
     def __init__(
         self,
         read: ReadsFile,
-        problem_of: Callable[[str, str, Skill], str],
+        problem_of: ProblemOf,
         server: str,
         identity: str,
         skill: Skill,
         since: datetime,
+        basis: WindowBasis,
     ) -> None:
         self._read, self._problem_of = read, problem_of
         self.server, self.identity, self.skill, self.since = server, identity, skill, since
+        self.basis = basis
         self._problem = ""
 
     @property
     def problem(self) -> str:
         """Why the entry no longer holds, as a sentence; empty while it does. Once it does not, it never does again."""
-        self._problem = self._problem or self._problem_of(self.server, self.identity, self.skill)
+        if not self._problem:
+            approved = self.basis is WindowBasis.APPROVAL
+            self._problem = self._problem_of(self.server, self.identity, self.skill, approved=approved)
         return self._problem
 
     async def read(self, path: str, *, origin: str) -> VerifiedFile:

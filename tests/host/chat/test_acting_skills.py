@@ -70,8 +70,8 @@ def test_a_file_of_no_certain_skill_is_an_error(arguments: dict[str, Any], words
 def test_a_skill_that_came_again_is_held_by_its_last_entry() -> None:
     newer = skill("tides", "more.md")
     assert skills_in([given("charts", TIDES.skill), given("other", OTHER.skill), given("charts", newer)]) == [
-        ("charts", newer),
-        ("other", OTHER.skill),
+        ActingSkill("charts", newer),
+        OTHER,
     ]
 
 

@@ -265,6 +265,19 @@ async def test_a_skill_whose_entry_changed_is_read_no_further(tmp_path: Path) ->
     assert words == f"Not read: {changed.problem}"
 
 
+async def test_files_come_from_the_program_that_a_skill_was_loaded_from(tmp_path: Path) -> None:
+    async with charts(tmp_path, uses(use(READ_FILE, path="gone.md"))) as host:
+        made = await host.chats.attachments.compose("/skill charts:logbook go")
+        entry = host.config.servers["charts"]
+        other = entry.model_copy(update={"args": [*entry.args, "--more"]})
+        await host.apply(host.config.model_copy(update={"servers": {"charts": other}}))
+        await host.servers.ready()
+        await host.say(made.text, attachments=made.attachments)
+        ((words, is_error),) = host.model.results()
+    assert (is_error, words.partition(":")[0]) == (True, "Not read")
+    assert "another program" in words
+
+
 async def test_a_skill_whose_server_left_says_so(tmp_path: Path) -> None:
     async with charts(tmp_path, text("Ready.")) as host:
         await act(host)

@@ -128,6 +128,17 @@ async def test_a_frontmatter_that_lies_ends_the_loading(kind: str, fields: list[
         assert running.allowed == []
 
 
+@pytest.mark.requirement("SKILL-10")
+@pytest.mark.parametrize(("answer", "ends"), [(ALWAYS, True), (SESSION, True), (ONCE, False)])
+async def test_a_window_ends_with_the_approval_it_rests_on(answer: Answer, ends: bool) -> None:
+    async with Skilled(SkillServer(), answers=(answer,)) as running:
+        window = (await running.skills.load("a", "tides")).window
+        assert window.problem == ""
+        for grant in list(running.consent.grants()):
+            running.consent.revoke_grant(grant)
+        assert window.problem == ('You took back your approval of the skill "tides".' if ends else "")
+
+
 @pytest.mark.requirement("SKILL-05")
 async def test_a_dynamic_skill_is_held_to_its_frontmatter() -> None:
     server = SkillServer()
