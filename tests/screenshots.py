@@ -162,6 +162,15 @@ async def gate_story(pilot: Pilot[None]) -> None:
     await until(pilot, lambda app: isinstance(app.screen, Dialog))
 
 
+async def skill_story(pilot: Pilot[None]) -> None:
+    """A skill, its files, and the verified text of one."""
+    await until(pilot, lambda app: app.main.has_skills)
+    await pilot.press("I", "enter")
+    await until(
+        pilot, lambda app: app.main.skills and app.main.skills.view.reading and app.main.skills.view.reading.is_read
+    )
+
+
 async def help_story(pilot: Pilot[None]) -> None:
     """The keys."""
     await pilot.press("question_mark")
@@ -179,6 +188,7 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
     "asked-form": (asking_story, WIDE),
     "asked-model": (model_story, WIDE),
     "gate": (gate_story, README),
+    "skill": (skill_story, WIDE),
     "help": (help_story, WIDE),
     "small-list": (list_story, SMALL),
     "small-form": (form_story, SMALL),
