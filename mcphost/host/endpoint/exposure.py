@@ -10,6 +10,7 @@ from mcphost.config import Config
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.endpoint.known_servers import KnownServers
 from mcphost.host.endpoint.names import ExposedNames, ExposedUris, aliases
+from mcphost.host.endpoint.skill_files import JudgedSkillFiles
 from mcphost.json_values import as_dict
 from mcphost.protocol.extensions import SKILLS_EXTENSION, TASKS_EXTENSION
 from mcphost.protocol.lifecycle.revisions import DIRECTORY_READ, missing_capability
@@ -64,6 +65,15 @@ class Exposure:
         if SKILLS_EXTENSION not in self._config.servers[entry].capabilities.extensions:
             return False
         return known is not None and missing_capability(method, known.capabilities, known.revision) is None
+
+    def skill_files(self, entry: str) -> JudgedSkillFiles:
+        """The files of this entry's skills, with those that the agent does not get."""
+        return self._skill_files.get(entry) or JudgedSkillFiles()
+
+    def lists_skills(self, entry: str) -> bool:
+        """False as long as the skills of this entry are not known."""
+        known = self._known.get(self._servers.get(entry, entry))
+        return known is not None and CatalogKind.SKILLS in known.items
 
     @cached_property
     def withheld_skills(self) -> Sequence[tuple[str, Skill, str]]:
@@ -131,21 +141,31 @@ class Exposure:
             for kind in _NAMED
         }
         others: dict[CatalogKind, Sequence[tuple[str, Json]]] = {
-            kind: [(entry, dict(self.uris.in_definition(entry, item.definition()))) for entry, item in self._all(kind)]
+            kind: [
+                (entry, dict(self.uris.in_definition(entry, item.definition())))
+                for entry, item in self._all(kind)
+                if kind is not CatalogKind.RESOURCES or self.skill_files(entry).why(item.uri) == ""
+            ]
             for kind in CatalogKind
             if kind not in (*_NAMED, CatalogKind.SKILLS)
         }
         skills = [
             (entry, self.uris.in_skill(entry, skill.definition()))
             for entry, skill, why in self._judged_skills
-            if not why
+            if why == ""
         ]
         return {**named, **others, CatalogKind.SKILLS: skills}
 
     @cached_property
-    def _judged_skills(self) -> Sequence[tuple[str, Skill, str]]:
-        judged = ((entry, skill, self._withheld(entry, skill)) for entry, skill in self._all(CatalogKind.SKILLS))
-        return [(entry, skill, why) for entry, skill, why in judged if why is not None]
+    def _judged_skills(self) -> Sequence[tuple[str, Skill, str | None]]:
+        return [(entry, skill, self._withheld(entry, skill)) for entry, skill in self._all(CatalogKind.SKILLS)]
+
+    @cached_property
+    def _skill_files(self) -> Mapping[str, JudgedSkillFiles]:
+        judged: dict[str, list[tuple[Skill, str | None]]] = {}
+        for entry, skill, why in self._judged_skills:
+            judged.setdefault(entry, []).append((skill, why))
+        return {entry: JudgedSkillFiles(each) for entry, each in judged.items()}
 
     def _exposed(self, kind: CatalogKind) -> Iterable[tuple[str, tuple[str, Any]]]:
         for entry, item in self._all(kind):

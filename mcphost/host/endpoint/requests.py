@@ -68,6 +68,9 @@ class EndpointRequests:
         exposed = _text(request.params, "uri")
         if (kept := self._context.results.read(exposed)) is not None:
             return kept
+        entry, _ = self.resource(exposed)
+        if self._context.exposure().serves(entry, "skills/list") and not self._context.exposure().lists_skills(entry):
+            await self._context.listed(CatalogKind.SKILLS)  # they say which files are held back
         entry, uri = self.resource(exposed)
         server = await self._context.lease(entry)
         record = {"event": "resource", "uri": uri}
@@ -93,12 +96,19 @@ class EndpointRequests:
 
     async def folder(self, request: ServedRequest) -> Result:
         """The children of a folder of a skill."""
-        entry, uri = self._of_skills(_text(request.params, "uri"), "resources/directory/read")
+        exposed = _text(request.params, "uri")
+        entry, uri = self._of_skills(exposed, "resources/directory/read")
+        if self._context.exposure().skill_files(entry).why_folder(uri) != "":
+            raise _unknown_skill(exposed)
         server = await self._context.lease(entry)
         params = {"uri": uri, **{name: request.params[name] for name in ("cursor",) if name in request.params}}
         record = {"event": "request", "method": request.method, "params": params}
-        result = await self._send(request, server, record, uri, params)
-        return self._context.exposure().uris.in_folder(entry, of_this_leg(result))
+        result = of_this_leg(await self._send(request, server, record, uri, params))
+        files = self._context.exposure().skill_files(entry)
+        if isinstance(children := result.get("resources"), list):
+            shown = [each for each in children if files.why_folder(str(as_dict(each).get("uri"))) == ""]
+            result = {**result, "resources": shown}
+        return self._context.exposure().uris.in_folder(entry, result)
 
     def _of_skills(self, exposed: str, method: str) -> Origin:
         """The entry and the URI there, if the server of that entry has this method. Raises RpcError."""
@@ -155,6 +165,10 @@ class EndpointRequests:
     def resource(self, exposed: str) -> tuple[str, str]:
         """The entry of a resource, and its URI there. Raises RpcError."""
         if (found := self._context.exposure().uris.find(exposed)) is None:
+            raise RpcError(ErrorCode.RESOURCE_NOT_FOUND, "Resource not found", {"uri": exposed})
+        if why := self._context.exposure().skill_files(found[0]).why(found[1]):
+            raise InvalidParamsError(f"mcphost holds the skill of this file back: {why}")
+        if why is None:
             raise RpcError(ErrorCode.RESOURCE_NOT_FOUND, "Resource not found", {"uri": exposed})
         return found
 

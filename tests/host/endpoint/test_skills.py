@@ -245,6 +245,21 @@ async def test_a_profile_chooses_single_skills() -> None:
         assert [record.text for record in running.host.logs.of_server("rock") if "skill" in record.text] == []
 
 
+@pytest.mark.requirement("SKILL-10")
+@pytest.mark.parametrize("rule", ["profile", "deny"])
+async def test_a_file_of_a_withheld_skill_is_no_resource(rule: str) -> None:
+    profiles = {"p": {"skills": ["rock:*", "!rock:tides"]}} if rule == "profile" else {"p": {}}
+    policy = {"deny": ["rock:tides"]} if rule == "deny" else {}
+    content = SkillContent()
+    async with rig({"rock": content}, profiles=profiles, policy=policy) as running:
+        agent = await running.agent(profile="p")
+        for uri in (TIDES, "skill://TIDES/references/table.csv", "skill://harbour/../tides/SKILL.md"):
+            await agent.error("resources/read", {"uri": uri})
+        await agent.error(FOLDER, {"uri": "skill://tides"})
+        await agent.result("resources/read", {"uri": "skill://harbour/SKILL.md"})
+    assert list(content.server.reads) == ["skill://harbour/SKILL.md"]
+
+
 async def test_a_read_of_a_skills_file_is_audited_as_any_other(tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
     async with rig({"rock": SkillContent()}, dependencies={"audit_path": audit}) as running:
