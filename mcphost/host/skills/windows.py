@@ -9,7 +9,9 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
-from mcphost.errors import SkillRefused
+from mcphost.errors import InvalidResult, SkillRefused
+from mcphost.protocol.display import show_name
+from mcphost.protocol.skill_uris import SKILL_FILE, looks_like, read_skill_uri, resolve
 
 if TYPE_CHECKING:
     from mcphost.host.skills.verification import VerifiedFile
@@ -72,9 +74,21 @@ class SkillWindow:
         """
         if self.problem:
             raise SkillRefused("changed", self.problem)
+        if self.skill.dynamic and self._is_nested(path):
+            words = f"{show_name(path)} is another skill, which needs its own approval; nothing was read."
+            raise SkillRefused("unlisted-file", words)
         try:
             return await self._read(self.server, self.skill, path, origin=origin)
         except SkillRefused as refused:
             if refused.finding == "changed":
                 self._problem = str(refused)
             raise
+
+    def _is_nested(self, path: str) -> bool:
+        """True if this is the SKILL.md of a skill within this one."""
+        try:
+            root = read_skill_uri(self.skill.uri)
+            found = resolve(root, path)
+        except InvalidResult:  # the reading says so
+            return False
+        return looks_like(found.segments[-1]) == looks_like(SKILL_FILE) and found != root

@@ -154,6 +154,17 @@ async def test_a_dynamic_skill_is_held_to_its_frontmatter() -> None:
         assert len(running.asked.questions) == 2
 
 
+@pytest.mark.requirement("SKILL-14")
+async def test_a_skill_within_a_dynamic_one_is_not_read() -> None:
+    async with Skilled(SkillServer(), answers=(ONCE,)) as running:
+        window = (await running.skills.load("a", "logbook")).window
+        reads = dict(running.reads)
+        for path in ("inner/SKILL.md", "./inner/skill%2Emd"):
+            refusal = await refused(window.read(path, origin="model"))
+            assert "is another skill, which needs its own approval" in str(refusal)
+        assert running.reads == reads
+
+
 @pytest.mark.hostile("SK12")
 @pytest.mark.parametrize(
     "kind", ["alias-bomb", "cycle", "duplicate-key", "python-tag", "nul", "no-end", "no-start", "long"]
