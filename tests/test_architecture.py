@@ -47,7 +47,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "time_slices": [],
     "cancellation": [],
     # protocol.limits: defaults that the transports share.
-    "config": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
+    # protocol.urls: which hosts are loopback.
+    "config": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits",
+               "mcphost.protocol.urls"],
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
     "net": ["mcphost.protocol.urls", "mcphost.protocol.display"],

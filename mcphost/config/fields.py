@@ -97,6 +97,12 @@ def _location(text: str) -> str:
     return text
 
 
+def _full_path(text: str) -> str:
+    if not text.startswith(("/", "~", "${")):
+        raise ValueError("must be a full path, from / or ~ on")  # one in a reference is validated once it is resolved
+    return text
+
+
 def _url(text: str) -> str:
     pieces = parse(text)
     if isinstance(pieces[0], Reference):
@@ -127,6 +133,16 @@ def _plain_url(text: str) -> str:
 def _document_url(text: str) -> str:
     if all(isinstance(piece, str) for piece in parse(text)) and (reason := reason_against_document(text)):
         raise ValueError(reason)
+    return text
+
+
+def _private_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme == "http" and parts.hostname and "${" not in parts.hostname:
+        from mcphost.protocol.urls import is_loopback
+
+        if not is_loopback(parts.hostname):
+            raise ValueError("must be https; http is for this machine alone")
     return text
 
 
@@ -194,6 +210,7 @@ _REFERENCE = rf"\$\{{(?:(?:keyring|file):[^}}]+|{VARIABLE}(?::-[^}}]*)?)\}}"
 _TEXT = rf"^(?:[^$\x00]|\$*(?:{_REFERENCE}|\$\$\{{)|\$+[^{{$\x00])*\$*$"
 _HOST = rf"(?:[^\s/?#@:$]|{_REFERENCE})+|\[[0-9A-Fa-f:.]+\]"
 _URL = rf"^(?:\$\{{.*|https?://(?:{_HOST})(?::(?:[0-9]|{_REFERENCE})*)?(?:[/?](?:[^\s#$]|\$[^{{]|{_REFERENCE})*)?#?)$"
+_PRIVATE = r"^(?:\$\{|https://|http://(?:[^/?#]*(?:localhost|\$\{)|127\.|\[))"
 _PLAIN_URL = r"^https?://[^/?#@\s$]+(?:[/?][^\s#$]*)?$"
 _PRINTABLE = rf"^(?:[\t\x20-~]|{_REFERENCE})*$"
 
@@ -202,7 +219,10 @@ Text = Annotated[str, AfterValidator(_text), InSchema(_TEXT)]
 Filled = Annotated[Text, AfterValidator(_filled), InSchema(r"\S")]
 Location = Annotated[Filled, AfterValidator(_location), InSchema(r"^[^\x00-\x1f\x7f]*$")]
 """A program or a folder, where a control character comes from a path in ``"…"``, such as ``"C:\\new"``."""
+FullPath = Annotated[Location, AfterValidator(_full_path), InSchema(r"^(?:[/~]|\$\{)")]
 Url = Annotated[Filled, AfterValidator(_url), InSchema(_URL)]
+PrivateUrl = Annotated[Url, AfterValidator(_private_url), InSchema(_PRIVATE)]
+"""The address of a party that gets secrets: https, or on this machine."""
 PlainUrl = Annotated[str, AfterValidator(_plain_url), InSchema(_PLAIN_URL)]
 """A URL in which no reference may stand."""
 DocumentUrl = Annotated[Url, AfterValidator(_document_url), InSchema(r"^(?:\$\{|https://[^/]+/.)")]

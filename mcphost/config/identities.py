@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mcphost.config.fields import ConfigTable, Filled, Several, Url, misplaced
+from mcphost.config.fields import ConfigTable, Filled, PrivateUrl, Several, misplaced
 from mcphost.config.servers import AssertionConfig
 
 OPENID = "openid"
@@ -19,7 +19,7 @@ class IdentityConfig(ConfigTable):
     One sign-in there serves all of them.
     """
 
-    issuer: Url
+    issuer: PrivateUrl
     """The address of the identity provider, spelled as its metadata spells it."""
     client_id: Filled
     """The id of mcphost at the identity provider; its id at a server's authorization server is another one."""

@@ -17,6 +17,7 @@ from mcphost.config.fields import (
     Distinct,
     DocumentUrl,
     Filled,
+    FullPath,
     HeaderName,
     HeaderValue,
     Location,
@@ -41,7 +42,7 @@ from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 class AssertionConfig(ConfigTable):
     """The source of a JWT, such as that by which a platform names a workload; exactly one key. It is kept nowhere."""
 
-    file: Location | None = None
+    file: FullPath | None = None
     """A file by its full path, read again for each token, such as a projected token of Kubernetes."""
     env: VariableName | None = None
     """An environment variable, which cannot renew what it holds."""

@@ -92,6 +92,16 @@ MISTAKES = [
         4,
         'identity.a: scopes need "openid"',
     ),
+    (
+        '[identity.a]\nclient_id = "x"\nissuer = "http://i"',
+        3,
+        "identity.a.issuer: must be https; http is for this machine",
+    ),
+    (
+        '[identity.a]\nclient_id = "x"\nissuer = "https://i"\nid_token.file = "token"',
+        4,
+        "identity.a.id_token.file: must be a full path, from / or ~ on",
+    ),
     ('[identity.a]\nissuer = "https://i"', 1, "identity.a.client_id: is missing"),
     (
         '[servers.a]\nurl = "https://h"\noauth.grant = "workload"',
@@ -100,6 +110,7 @@ MISTAKES = [
     ),
     (f"{_WORKLOAD}\nassertion = {{}}", 6, "servers.a.oauth.assertion: needs one of file, env, command and github"),
     (f'{_WORKLOAD}\nassertion = {{ file = "/a", env = "B" }}', 6, "has env and file; keep one"),
+    (f'{_WORKLOAD}\nassertion.file = "token"', 6, "oauth.assertion.file: must be a full path, from / or ~ on"),
     (f"{_WORKLOAD}\nassertion = {{ github = false }}", 6, "github must be true, or be left out"),
     (f"{_WORKLOAD}\nassertion = {{ command = [] }}", 6, "command needs a program, and then its arguments"),
     (f"{_WORKLOAD}\nassertion = {{ github = false }}", 6, "must be true"),

@@ -321,9 +321,7 @@ def _workload(assertion: dict[str, Any]) -> Config:
     return Config.model_validate({"servers": {"a": {"url": "https://h", "oauth": oauth}}}, strict=False)
 
 
-@pytest.mark.parametrize(
-    "assertion", [{"file": "token"}, {"file": "${DIR}/token"}, {"command": ["./mint"]}, {"command": ["bin/mint"]}]
-)
+@pytest.mark.parametrize("assertion", [{"file": "${DIR}/token"}, {"command": ["./mint"]}, {"command": ["bin/mint"]}])
 def test_the_source_of_a_jwt_is_named_by_its_full_path(assertion: dict[str, Any]) -> None:
     """A relative one would lead into the folder of any project."""
     with pytest.raises(ConfigError, match=r"servers\.a\.oauth\.assertion\.\w+: must be a full path, from / or ~ on"):

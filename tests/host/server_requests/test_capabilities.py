@@ -12,7 +12,7 @@ from mcphost.protocol.extensions import DPOP_EXTENSION, WORKLOAD_EXTENSION
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.revisions import V2025_11_25
 
-WORKLOAD = {"grant": "workload", "issuer": "https://as", "assertion": {"file": "token"}}
+WORKLOAD = {"grant": "workload", "issuer": "https://as", "assertion": {"file": "/token"}}
 
 
 @pytest.mark.parametrize(
