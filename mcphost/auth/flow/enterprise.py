@@ -38,7 +38,7 @@ from mcphost.auth.flow.steps import (
     StepUp,
     Unreachable,
 )
-from mcphost.auth.flow.token_endpoint import TokenResponse, read_token, token_document
+from mcphost.auth.flow.token_endpoint import LATER, TokenResponse, read_token, token_document
 from mcphost.auth.flow.token_request import token_request
 from mcphost.auth.masking import quoted, secrets_of
 from mcphost.auth.ports import ClientOrigin, IdentitySettings, SignInConsent, SignInPlan
@@ -278,6 +278,8 @@ def _signed_in(rejected: str, step_up: StepUp, problem: str) -> Flow[IdentityTok
 def _explained(error: SignInFailed, exchange: _Exchange) -> SignInFailed:
     """The refusal of the identity provider, with the party at fault and what to do."""
     host, name = host_of(exchange.identity.issuer), exchange.identity.name
+    if str(error).endswith(LATER):
+        return SignInFailed(f"the identity provider {error}")
     if error.code in POLICY:
         about = f"{host_of(exchange.found.request.url)} for {' '.join(exchange.scopes) or 'no scope'}"
         advice = f"its policy does not give you {show_line(about, 200)}: ask whoever runs the identity provider"

@@ -145,7 +145,9 @@ def _check_claims(claims: dict[str, Any], expected: Expected, now: float) -> Non
     if expiry_of(claims) is None:
         raise _wrong(expected, "has a wrong claim exp")
     presenter = claims.get("azp")
-    if presenter != expected.client_id and (presenter is not None or len(as_list(claims["aud"])) > 1):
+    if presenter is None and len(as_list(claims["aud"])) > 1:
+        raise _wrong(expected, "is for several clients, and does not say to which it was issued (azp)")
+    if presenter is not None and presenter != expected.client_id:
         raise _wrong(expected, "was issued to another client (azp)")
     if expected.nonce and claims.get("nonce") != expected.nonce:
         raise _wrong(expected, "belongs to another sign-in (its nonce is not ours)")

@@ -124,9 +124,9 @@ def token_document(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> tup
     host = host_of(fetch.url)
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be asked for a token: {answer.reason}")
-    what = f"the token answer of {host} (HTTP {answer.status})"
+    what = f"{host}'s token answer (HTTP {answer.status})"
     if answer.status >= 500 or 300 <= answer.status < 400:
-        raise SignInFailed(f"{host} gave no token (HTTP {answer.status}){_reason(answer, fetch)}; try again later")
+        raise SignInFailed(f"{host} gave no token (HTTP {answer.status}){_reason(answer, fetch)}{LATER}")
     document = read_document(what, answer, secret=True)
     if has_error(document) or answer.status != 200:
         raise refusal(document, answer.status, "a token", fetch)
@@ -165,6 +165,9 @@ def refusal(document: Mapping[str, Any], status: int, what: str, fetch: HttpExch
     reason = quoted(_described(document), 200, secrets)
     return SignInFailed(f"{host_of(fetch.url)} refused {what} ({shown}){f': {reason}' if reason else ''}", code=code)
 
+
+LATER: Final = "; try again later"
+"""The end of a sentence to which no other advice is added."""
 
 _TOKEN_TYPES: Final[Mapping[str, TokenType]] = {"bearer": "Bearer", "dpop": "DPoP"}
 

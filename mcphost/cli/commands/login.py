@@ -121,9 +121,7 @@ def status_object(standing: SignInStatus) -> dict[str, Any]:
     }
 
 
-NOBODY = (
-    "there is no terminal to ask on; add --yes once you know where it leads (mcphost check says which server it is)"
-)
+NOBODY = "there is no terminal to ask on; add --yes once you know all the places that the lines above name"
 NO_CLIENT = "it takes only registered clients; register mcphost there and set oauth.client_id for this server"
 
 

@@ -230,6 +230,19 @@ def test_another_token_is_no_assertion(more: dict[str, Any], words: str) -> None
     assert words in str(failure(world(places={TOKEN: assertion_answer(**more)})))
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (document({}, 503), "the identity provider idp.example.com gave no token (HTTP 503); try again later"),
+        (document({}), "the identity provider idp.example.com's token answer (HTTP 200) holds no assertion for "),
+    ],
+)
+def test_a_failure_of_the_provider_is_one_sentence(answer: Any, words: str) -> None:
+    said = str(failure(world(places={TOKEN: answer})))
+    assert said.startswith(words)
+    assert not ("later" in said and "ask whoever" in said)
+
+
 def test_a_type_that_repeats_the_proof_is_not_shown() -> None:
     signing_in = world(places={TOKEN: lambda fetch: assertion_answer(issued_token_type=fetch.body["subject_token"])})
     assert "but a token of type …" in str(failure(signing_in))

@@ -47,7 +47,7 @@ def test_a_valid_token_names_its_account() -> None:
         ({"iss": f"{IDP}/"}, f"is of issuer '{IDP}/'"),
         ({"iss": None}, "lacks the claim iss"),
         ({"aud": "other"}, "is for another client (aud)"),
-        ({"aud": ["mcphost-idp", "other"]}, "was issued to another client (azp)"),
+        ({"aud": ["mcphost-idp", "other"]}, "is for several clients, and does not say to which it was"),
         ({"azp": "other"}, "was issued to another client (azp)"),
         ({"exp": int(NOW) - 61}, "has expired; check this machine's clock"),
         ({"exp": None}, "lacks the claim exp"),
