@@ -33,6 +33,9 @@ from mcphost.errors import ConfigError, HeldSignIn, SignInFailed
 FORGOTTEN_CLIENT: Final = ("invalid_client", "unauthorized_client")
 """The codes by which authorization servers say that they do not know a client any more."""
 
+RENEWAL_SECONDS: Final = 60.0
+"""Of all steps by which a program gets a token; other processes wait for them."""
+
 HEADER: Final = "Authorization"
 
 
@@ -159,7 +162,11 @@ class TokenSession:
         try:
             if repeats(self.settings):
                 request = SignInRequest(self.server, self.url, self.settings, challenge, known=held, nonces=self.nonces)
-                renewed = await run_flow(flow_of(self.settings)(request, self._now), self.steps.do)
+                try:
+                    async with asyncio.timeout(RENEWAL_SECONDS):
+                        renewed = await run_flow(flow_of(self.settings)(request, self._now), self.steps.do)
+                except TimeoutError:
+                    raise SignInFailed(f"the steps to a token took more than {RENEWAL_SECONDS:g} s") from None
             elif current is not None and current.refresh_token:
                 if unread := self._store.unread(self.server):  # another mcphost may have used this refresh token
                     self.problem = f"the keychain cannot be asked: {unread}"

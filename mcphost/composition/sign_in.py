@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from mcphost.auth.session import TokenSession
 
 
-LOCK_SECONDS: Final = 75.0
-"""Seconds to wait while another mcphost renews a token; longer than a token request may take."""
+LOCK_SECONDS: Final = 120.0
+"""Seconds to wait while another mcphost renews a token; longer than all its steps and the keychain may take."""
 
 
 async def has_sign_in(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,12 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from mcphost.auth import session
 from mcphost.auth.assertions import AssertionReader
+from mcphost.auth.http import SECONDS
 from mcphost.auth.ports import AssertionSource, OAuthSettings
+from mcphost.auth.storage.keychain import CHANGE_SECONDS
+from mcphost.composition.sign_in import LOCK_SECONDS
 from mcphost.errors import SignInFailed
 from tests.auth.flow.flows import jwt
 from tests.auth.people import Guarded, House, Person, Web, house
@@ -121,3 +126,22 @@ async def test_the_token_of_a_person_is_not_used_for_a_workload(tmp_path: Path) 
         async with home.client() as client:
             assert await home.ask(client) == 200
         assert parse_qs(home.visits("/token")[-1].body.decode())["assertion"] == [issued(home, "first")]
+
+
+async def test_a_program_that_gets_no_token_in_time_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: object) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    monkeypatch.setattr(AssertionReader, "read", never)
+    monkeypatch.setattr(session, "RENEWAL_SECONDS", 0.05)
+    with workload(tmp_path / "token") as home:
+        async with home.client() as client:
+            assert await home.ask(client) == 401
+        assert "the steps to a token took more than 0.05 s" in str((await home.authorizer.status("web")).problem)
+
+
+def test_the_wait_for_a_renewal_elsewhere_is_longer_than_one() -> None:
+    """The keychain is read and written; a renewal by a refresh token repeats one request at most."""
+    steps = max(session.RENEWAL_SECONDS, 2 * SECONDS["token"], 2 * SECONDS["metadata"] + SECONDS["token"])
+    assert steps + 2 * CHANGE_SECONDS < LOCK_SECONDS
