@@ -344,7 +344,7 @@ def test_a_sign_in_that_fails_prints_no_secret_of_its_answers(
 @pytest.mark.parametrize(
     ("words", "config", "code", "said"),
     [
-        (("login", "web"), "", 4, "there is no terminal to ask on; add --yes"),
+        (("login", "web"), "", 4, "there is no terminal to ask on; add --yes once you know all the places"),
         (("login", "nobody"), "", 2, "no server is called"),
         (("login", echo()), "", 2, "is a program"),
         (("logout", "web"), "oauth.enabled = false", 2, "oauth.enabled is false"),
