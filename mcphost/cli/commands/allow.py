@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mcphost.host.host import Host
     from mcphost.protocol.models.skills import Skill
 
-HEADING: Final = ("SERVER:TOOL", "AGENT", "CALLS", "SINCE", "RUNS")
+HEADING: Final = ("SERVER:NAME", "AGENT", "CALLS", "SINCE", "RUNS")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,9 +97,16 @@ def _prompt_row(prompt: Prompt) -> tuple[str, ...]:
 
 
 def _skill_row(skill: Skill) -> tuple[str, ...]:
-    state = "refused" if skill.refusal else "dynamic" if skill.dynamic else "-"
-    files, size = ("-", "-") if state != "-" else (str(len(skill.files)), size_text(skill.size))
-    return skill.name or "-", skill.uri, files, size, state, _first_line(skill.description)
+    unvouched = skill.refusal or skill.dynamic
+    files, size = ("-", "-") if unvouched else (str(len(skill.files)), size_text(skill.size))
+    return skill.name or "-", skill.uri, files, size, _first_line(skill.description)
+
+
+def _cells(host: Host, name: str, listing: ListedKind, item: Any) -> tuple[str, ...]:
+    if listing.kind is not CatalogKind.SKILLS:
+        return listing.row(item)
+    *facts, description = listing.row(item)
+    return (*facts, host.skills.status(name, item).kind.value, description)
 
 
 def _first_line(description: str | None) -> str:
@@ -141,7 +148,7 @@ async def list_catalog(host: Host, what: str, names: Sequence[str], broken: Brok
         objects = ({"server": name, listing.member: [it.definition() for it in items]} for name, items in found.items())
         text = "".join(map(json_text, objects))
     else:
-        rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
+        rows = [(name, *_cells(host, name, listing, item)) for name, items in found.items() for item in items]
         text = table([("SERVER", *listing.heading), *rows], narrow=True) if rows else ""
     remarks = [words for name in found for words in _remarks(host, name, listing.kind)]
     errors = tuple(each for error in failures for each in reports_on(error))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import select
+import shlex
 import stat
 import sys
 from argparse import Namespace
@@ -62,7 +63,13 @@ def run_chat(options: Namespace) -> int:
     skills = tuple(map(_skill, options.skills))
     found = load_config(options, options.servers)
     chosen = select_configured(found, options.servers)
-    config = with_models(chosen.config, found.problems, options.max_rounds)
+    try:
+        config = with_models(chosen.config, found.problems, options.max_rounds)
+    except ConfigError:
+        for each in skills:
+            command = shlex.join(["mcphost", "skill", "read", each.server, each.skill])
+            remark(f"a skill is for a model; without one, read it: {show_line(command)}")
+        raise
     piped = read_pipe(wait=not text)
     if not text.strip() and not piped.strip() and not options.skills:
         raise UsageError("there is nothing to say; write: mcphost chat 'TEXT'")

@@ -200,7 +200,7 @@ class SkillReport:
             outcome: CaseOutcome = "failed" if fails else "note"
             yield ReportedCase(self.server, f"{self.title} entry", outcome, finding.words, rule=finding.code)
         for file in self.files:
-            outcome = "passed" if file.state == VERIFIED else "failed"
+            outcome = "passed" if file.state == VERIFIED else "note" if file.state == DYNAMIC else "failed"
             yield ReportedCase(self.server, f"{self.title} {file.path}", outcome, file.words, rule=file.finding)
         if self.error is not None:
             yield ReportedCase(self.server, self.title, "error", str(self.error))
@@ -292,7 +292,7 @@ class SkillVerification:
         for number, file in enumerate(files, 1):
             status.show(f"{report.server}: {report.title}, file {number} of {len(files)}", last=True)
             try:
-                await host.skills.read_file(report.server, skill, file.path, origin="you", again=True)
+                read = await host.skills.read_file(report.server, skill, file.path, origin="you", again=True)
             except SkillRefused as refused:
                 file = file._replace(state=DIFFERS, finding=refused.finding, words=str(refused))
             except ServerError as error:
@@ -303,7 +303,7 @@ class SkillVerification:
                 self._errors.append(ErrorReport.from_error(error, f"{report.server}: {report.title}: {error}"))
                 return
             else:
-                file = file._replace(state=VERIFIED)
+                file = file._replace(state=VERIFIED if read.vouched else DYNAMIC)
             finally:
                 status.clear()
             report.files.append(file)

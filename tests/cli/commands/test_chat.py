@@ -156,6 +156,12 @@ def test_why_there_is_no_model_to_talk_to_is_a_line_each(mcphost: Mcphost, tmp_p
     assert missing.startswith("mcphost: no language model is configured; add ")
 
 
+def test_a_skill_without_a_model_can_be_read(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").touch()
+    told = mcphost("--config", str(tmp_path / "c.toml"), "chat", "--skill", "a:tides")
+    assert "without one, read it: mcphost skill read a tides" in told.err
+
+
 def test_an_answer_that_is_interrupted_ends_its_line(tmp_path: Path) -> None:
     with model(tmp_path, (("text", "one word"),), says=stays) as (words, _):
         command = f"{shlex.join([sys.executable, '-m', 'mcphost', *words, 'go'])}; echo END"

@@ -32,6 +32,10 @@ def test_skills_are_listed_and_counted_without_reading_any(mcphost: Mcphost, ser
     assert [line.split()[1] for line in listed.out.splitlines()[1:]] == [
         "tides", "harbour", "pilots", "logbook", "signals", "signals",
     ]  # fmt: skip
+    assert [("new" in line, "dynamic" in line) for line in listed.out.splitlines()[3:5]] == [
+        (True, False),
+        (False, True),
+    ]
     (entry, *_) = json.loads(mcphost("list", "skills", url, "--json").out)["skills"]
     assert entry == server.shelf.entry(TIDES)
     assert json.loads(mcphost("check", url, "--json").out)["skills"] == 6
@@ -97,6 +101,7 @@ def test_a_file_that_differs_is_not_printed(
     ("server", "options", "code", "words"),
     [
         (SkillServer(), [], 0, "6 skills: 5 verified, 1 dynamic\n"),
+        (SkillServer(), ["logbook"], 0, "   -  SKILL.md\n"),
         (SkillServer(), ["--require-digests"], 1, "✖  logbook  its server vouches for none of its files"),
         (spoiled("one-byte"), [], 1, "   ✖  references/table.csv: The file"),
         (spoiled("rotates"), [], 1, "✖  pilots  differs"),  # read as a file of the outer skill before
@@ -105,7 +110,7 @@ def test_a_file_that_differs_is_not_printed(
         (spoiled("bad-entry", "file-scheme"), [], 1, "(malformed-file-uri)"),
         (spoiled("no-methods"), [], 3, ""),
     ],
-    ids=["sound", "digests", "byte", "rotated", "removed", "frontmatter", "entry", "methods"],
+    ids=["sound", "dynamic", "digests", "byte", "rotated", "removed", "frontmatter", "entry", "methods"],
 )
 def test_the_exit_code_says_whether_all_is_verified(
     mcphost: Mcphost, served: Served, server: SkillServer, options: list[str], code: int, words: str
