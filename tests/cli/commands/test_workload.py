@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -56,7 +57,8 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
 def test_a_workload_is_signed_in_without_a_browser(mcphost: Mcphost, job: Job, tmp_path: Path) -> None:
     assertion = job.token.read_text()
     checked = mcphost("config", "check")
-    assert f"web is signed in to by the JWT that this command prints: {sys.executable} -ISc " in checked.err
+    command = shlex.join([sys.executable, "-ISc"])
+    assert f"web is signed in to by the JWT that this command prints: {command} " in checked.err
     signed = mcphost("login", "web", "--verbose")
     assert (signed.code, signed.out.partition(" until ")[0]) == (0, f"web: signed in at {job.web.url.split('/')[2]}")
     assert "renewed by itself" in signed.out
