@@ -67,8 +67,8 @@ THREE_COLUMNS = 180
 SERVERS, FOLDED_SERVERS = 26, 6
 """Columns of the servers, and of their strip of marks."""
 
-FULL_TAB_NAMES, SKILLS_TAB = 66, 11
-"""Columns that the full names of all tabs need with their counts, and how many of them are for skills."""
+TAB_MARGINS = 2
+"""Columns beside the label of a tab."""
 
 TAB_NAMES = {
     "tools": ("Tools", "Tools", "t"),
@@ -282,6 +282,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._tabs = TabsWithoutRace(id="work-tabs")
         self._has_tasks = False
         self._counts: Mapping[str, int] = {}
+        self._room_for_tabs = 0
+        """Columns."""
         self._before_chat = "tools"
         self._before_logs: Widget | None = None
         """The widget that had the focus before the logs."""
@@ -453,14 +455,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def _fit_tabs(self) -> None:
         """Shorten the names of the tabs where the unfolded servers take their room."""
         folded = self._side.has_class("-narrow") and not self._side.has_focus_within
-        room = self.app.size.width - (FOLDED_SERVERS if folded else SERVERS)
-        self._tabs.set_class(room < FULL_TAB_NAMES + self._for_skills, "-tight", update=self._tabs.is_attached)
+        self._room_for_tabs = self.app.size.width - (FOLDED_SERVERS if folded else SERVERS)
         self._label_tabs()
-
-    @property
-    def _for_skills(self) -> int:
-        """The columns of their tab."""
-        return SKILLS_TAB if self.has_skills else 0
 
     def on_descendant_focus(self) -> None:
         if self._side.has_class("-narrow"):
@@ -729,21 +725,30 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._label_tabs()
 
     def _label_tabs(self) -> None:
+        labels = self._tab_labels()
+        self._tabs.set_class(labels is None, "-tight", update=self._tabs.is_attached)
         for tab in self.query(Tab):
             name = (tab.id or "").rpartition("-")[2]
-            label = self._tab_label(name)
+            label = Content(TAB_NAMES[name][1]) if labels is None else labels[name]
             if tab.label != label:
                 tab.label = label
 
-    def _tab_label(self, name: str) -> Content:
-        """The name, its key underlined or, where there is room, beside it, and how many there are."""
-        full, short, key = TAB_NAMES[name]
-        if self._tabs.has_class("-tight"):
-            return Content(short)
+    def _tab_labels(self) -> Mapping[str, Content] | None:
+        """The full labels, with all keys where there is room; None where there is none but for the short names."""
+        names = [name for name in TAB_NAMES if name != "skills" or self.has_skills]
+        for keys in (True, False) if self.app.size.width >= SIDE_BY_SIDE else (False,):
+            labels = {name: self._tab_label(name, keys=keys) for name in names}
+            if sum(label.cell_length + TAB_MARGINS for label in labels.values()) <= self._room_for_tabs:
+                return labels
+        return None
+
+    def _tab_label(self, name: str, *, keys: bool) -> Content:
+        """The name, its key underlined or, with ``keys``, beside it, and how many there are."""
+        full, _, key = TAB_NAMES[name]
         label, place = Content(full), full.lower().find(key)
         if place >= 0:
             label = label.stylize("underline", place, place + 1)
-        elif self.app.size.width >= SIDE_BY_SIDE + self._for_skills:
+        elif keys:
             label = Content.assemble(label, (f" {key}", "$foreground-muted"))
         count = self._counts.get(name, 0)
         return Content.assemble(label, f" {count:,}") if count else label
