@@ -734,7 +734,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
                 tab.label = label
 
     def _tab_labels(self) -> Mapping[str, Content] | None:
-        """The full labels, with all keys where there is room; None where there is none but for the short names."""
+        """The full labels, with all keys where they fit; None if only the short names do."""
         names = [name for name in TAB_NAMES if name != "skills" or self.has_skills]
         for keys in (True, False) if self.app.size.width >= SIDE_BY_SIDE else (False,):
             labels = {name: self._tab_label(name, keys=keys) for name in names}

@@ -21,7 +21,7 @@ async def test_a_skill_is_read_approved_and_refused_once_it_changed(tmp_path: Pa
     record = tmp_path / "record"
     async with on_stage(skills("--record", record), size=(120, 36)) as stage:
         await go(stage)
-        await stage.shows("Skills 6", "Skills · all servers · 6", "○ new", "◌ dynamic", "north/signals")
+        await stage.shows("Skills I 6", "Skills · all servers · 6", "○ new", "◌ dynamic", "north/signals")
         await stage.press(*["down"] * 5, *["up"] * 5)
         await stage.shows("Files · 3 files · 422 B", "frontmatter", "Apache-2.0")
         assert reads(record) == []
