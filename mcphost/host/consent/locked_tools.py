@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ from mcphost.protocol.models.base import digest_of
 from mcphost.protocol.models.tools import Tool
 
 if TYPE_CHECKING:
-    from mcphost.config.surface_lock import LockedServer
+    from mcphost.config.surface_lock import LockedItem, LockedServer
     from mcphost.protocol.models.skills import Skill
 
 
@@ -42,31 +42,35 @@ def unlocked_server(config: Config, server: str, identity: str) -> str:
 
 def unlocked(config: Config, server: str, identity: str, tool: Tool) -> str:
     """Why a tool is not as in the lock, as a clause; empty if it is, or without a lock. No ``identity``: any counts."""
-    if config.policy.locked is None:
-        return ""
-    if why := unlocked_server(config, server, identity):
-        return why
     locked = locked_entry(config, server)
     known = None if locked is None else (locked.tools or {}).get(tool.name)
-    if known is None:
-        return f"{lock_name(config)} does not have this tool"
-    return "" if known.definition == tool.digest else f"this tool is not the one in {lock_name(config)}"
+    return _unlike(config, server, identity, "tool", known, lambda: tool.digest)
 
 
 def unlocked_skill(config: Config, server: str, identity: str, skill: Skill) -> str:
     """As `unlocked`, for a skill: its frontmatter and the digests of its files. No file is read for it."""
+
+    def digest() -> str:
+        from mcphost.config.surface_lock import steady_skill  # late: few policies have a lock
+
+        return digest_of(steady_skill(skill.definition()))
+
+    locked = locked_entry(config, server)
+    known = None if locked is None else (locked.skills or {}).get(skill.uri)
+    return _unlike(config, server, identity, "skill", known, digest)
+
+
+def _unlike(
+    config: Config, server: str, identity: str, kind: str, known: LockedItem | None, digest: Callable[[], str]
+) -> str:
+    """Why an item is not as the lock knows it, as a clause."""
     if config.policy.locked is None:
         return ""
     if why := unlocked_server(config, server, identity):
         return why
-    from mcphost.config.surface_lock import steady_skill  # late: few policies have a lock
-
-    locked = locked_entry(config, server)
-    known = None if locked is None else (locked.skills or {}).get(skill.uri)
     if known is None:
-        return f"{lock_name(config)} does not have this skill"
-    same = known.definition == digest_of(steady_skill(skill.definition()))
-    return "" if same else f"this skill is not the one in {lock_name(config)}"
+        return f"{lock_name(config)} does not have this {kind}"
+    return "" if known.definition == digest() else f"this {kind} is not the one in {lock_name(config)}"
 
 
 def _entry(config: Config, server: str) -> str:
