@@ -16,12 +16,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcphost.errors import InvalidResult
+from mcphost.protocol.models.skills import FRONTMATTER_DEPTH
 
 if TYPE_CHECKING:
     from yaml.nodes import Node, ScalarNode
 
 FRONTMATTER_BYTES: Final = 64 << 10
-DEPTH: Final = 64
 ALIASES: Final = 64
 VALUES: Final = 20_000
 """Values of a frontmatter with its aliases expanded."""
@@ -185,7 +185,7 @@ class _Values:
             raise InvalidResult(f"The frontmatter of SKILL.md holds more than {VALUES:,} values.")
         if id(node) in self._open:
             raise InvalidResult("The frontmatter of SKILL.md holds itself by an alias.")
-        if len(self._open) > DEPTH:  # by aliases, within bounds where each is written
+        if len(self._open) > FRONTMATTER_DEPTH:  # by aliases, within bounds where each is written
             raise _too_deep()
         if isinstance(node.value, str):
             return self._read(node)
@@ -254,7 +254,7 @@ def _parsed(yaml: str, expired: Callable[[], bool]) -> Node | None:
 
 
 def _too_deep() -> InvalidResult:
-    return InvalidResult(f"The frontmatter of SKILL.md is nested deeper than {DEPTH} levels.")
+    return InvalidResult(f"The frontmatter of SKILL.md is nested deeper than {FRONTMATTER_DEPTH} levels.")
 
 
 @cache
@@ -284,7 +284,7 @@ def _loader() -> Callable[[str, Callable[[], bool]], Any]:
             elif event.tag is not None:
                 raise InvalidResult(f"The frontmatter of SKILL.md has the tag {event.tag[:80]!r}; none is read.")
             self._depth += 1
-            if self._depth > DEPTH:
+            if self._depth > FRONTMATTER_DEPTH:
                 raise _too_deep()
             node = super().compose_node(parent, index)
             self._depth -= 1

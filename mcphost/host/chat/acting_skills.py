@@ -108,14 +108,17 @@ def in_words(skills: Sequence[ActingSkill]) -> str:
 
 def what_it_may_do(skill: Skill) -> str:
     """The files that a model may read of a skill, and the fields that have no effect, safe to show."""
+    from mcphost.protocol.models.skills import counted_files  # late: few conversations act on skills
+
     files = [file for file in skill.files if skill.path_of(file.uri) != SKILL_FILE]
     if skill.dynamic:
         words = "it may read files of its folder, none of which the server vouches for"
     elif files:
         names = ", ".join(show_line(skill.path_of(file.uri), 80) for file in files[:NAMED])
         more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
-        count = "1 file" if len(files) == 1 else f"{len(files)} files"
-        words = f"it may read {count} ({size_text(sum(file.size for file in files))}): {names}{more}"
+        words = (
+            f"it may read {counted_files(len(files))} ({size_text(sum(file.size for file in files))}): {names}{more}"
+        )
     else:
         words = "it has no other file"
     if ignored := [show_line(field, 40) for field in skill.ignored[:NAMED]]:

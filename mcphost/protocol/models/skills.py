@@ -355,3 +355,8 @@ def _shown(value: object) -> str:
     if isinstance(value, str):
         return _quoted(value)
     return str(value)[:_QUOTED] if isinstance(value, int | float) and not isinstance(value, bool) else kind_of(value)
+
+
+def counted_files(count: int) -> str:
+    """Such as ``1 file`` and ``12 files``."""
+    return "1 file" if count == 1 else f"{count:,} files"

@@ -11,7 +11,7 @@ from mcphost.host.catalog import CatalogSkill
 from mcphost.host.host import Host
 from mcphost.host.skills.service import FileState, FileStatus
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.models.skills import SkillFile
+from mcphost.protocol.models.skills import SkillFile, counted_files
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 FILE_MARKS: Final[Mapping[FileState, tuple[str, str]]] = {
@@ -43,9 +43,9 @@ class SkillFiles(RowList[SkillFile]):
         """List the files of this entry, SKILL.md first; of a dynamic skill, that one alone."""
         skill, self._entry = entry.skill, entry
         files = sorted(skill.files, key=lambda file: skill.path_of(file.uri) != "SKILL.md")
-        count = "1 file" if len(files) == 1 else f"{len(files):,} files"
         none = "its server vouches for none" if skill.dynamic else "none is listed"
-        self.border_title = Content(f"Files · {count} · {size_text(skill.size)}" if files else f"Files · {none}")
+        sizes = f"{counted_files(len(files))} · {size_text(skill.size)}"
+        self.border_title = Content(f"Files · {sizes if files else none}")
         self.set_items(files or [SkillFile(skill.uri, "", 0)], keep=lambda file: file.uri)
 
     def show_open(self, uri: str) -> None:

@@ -14,7 +14,7 @@ from mcphost.host.consent.skill_approvals import SkillState
 from mcphost.host.host import Host
 from mcphost.host.skills.service import SkillStatus
 from mcphost.protocol.display import show_line, size_text
-from mcphost.protocol.models.skills import Skill
+from mcphost.protocol.models.skills import Skill, counted_files
 from mcphost.protocol.skill_uris import looks_like
 from mcphost.tui.catalog.list import CatalogList
 from mcphost.tui.kit.ranking import SearchText
@@ -60,7 +60,7 @@ class SkillList(CatalogList[CatalogSkill]):
         about = skill.refusal if refused else skill.description
         cells = [*self.title_cells(self.label(entry), skill.uri, about, width), *self.server_cells(entry, width)]
         if width >= FOR_FILES and not refused:  # else the reason has the room
-            count = _counted(len(skill.files)) if skill.files else ""
+            count = counted_files(len(skill.files)) if skill.files else ""
             cells.append(Cell(count, "$foreground-muted", FILES, FILES, "right"))
         if width >= FOR_SIZES and not refused:
             cells.append(Cell(size_text(skill.size) if skill.files else "", "$foreground-muted", SIZE, SIZE, "right"))
@@ -115,7 +115,3 @@ def _why_not_listed(servers: Iterable[Connection]) -> str:
             return f"{server.name}: {show_line(str(listing.failure), 300)}\nL in the list of servers lists again."
         waits = waits or listing.freshness is None
     return "Listing the skills…" if waits else ""
-
-
-def _counted(files: int) -> str:
-    return "1 file" if files == 1 else f"{files:,} files"
