@@ -51,7 +51,7 @@ class Skills:
     async def get(self, uri: str, *, again: bool = True) -> FetchedSkill:
         """Get the entry of the skill whose SKILL.md has this URI, listed or not; ``again``: not from the cache.
 
-        Raises ServerError with -32602 if there is no such skill, and InvalidResult where the answer is about another.
+        Raises ServerError with -32602 for an unknown skill, and InvalidResult where the answer is about another.
         """
         found = await self._requester.fetch(GET_SKILL, {"uri": uri}, again=again)
         given = found.result.get("skill")

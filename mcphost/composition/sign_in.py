@@ -98,7 +98,7 @@ class SignIns:
     async def identity(self, config: Config, name: str) -> IdentityPort:
         """The sign-in of one identity, its references resolved. Raises ConfigError.
 
-        One that is no longer configured can still be signed out of.
+        One that was removed from the configuration can be signed out of, too.
         """
         if name in config.identity:
             found = await asyncio.to_thread(resolve_identity, config, self._values, name)

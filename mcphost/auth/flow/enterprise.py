@@ -265,7 +265,7 @@ def _vouched(exchange: _Exchange, token: IdentityToken) -> Flow[tuple[str, Ident
 
 
 def _signed_in(rejected: str, step_up: StepUp, problem: str) -> Flow[IdentityToken]:
-    """The token after a sign-in of the person. Raises SignInFailed with ``problem`` where there is no person."""
+    """The token after a sign-in of the person. Raises SignInFailed with ``problem`` without a person."""
     try:
         token: IdentityToken = yield SignInIdentity(rejected, step_up)
     except SignInFailed as error:

@@ -98,7 +98,7 @@ class GetAssertion:
 
 @dataclass(frozen=True, slots=True)
 class RefuseAssertion:
-    """Do not present this JWT again: the authorization server refused it."""
+    """Remember that the authorization server refused this JWT."""
 
     assertion: str = field(repr=False)
 

@@ -72,7 +72,7 @@ class ItemStore(Generic[_Item]):
         return f"in the keychain ({self._keychain.name})"
 
     def unread(self, name: str) -> str:
-        """Why the keychain's item could not be read; empty if it was, or if there is no keychain."""
+        """Why the keychain's item could not be read; empty if it was, or without a keychain."""
         read = name in self._known and name not in self._doubtful
         return "" if self._keychain is None or read else self.problem
 
